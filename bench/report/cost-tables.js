@@ -1,6 +1,6 @@
 'use strict'
 
-// What a request costs → the README's table, and those of docs/overhead.md, bench/RESULTS.md and bench/upstream/README.md.
+// What a request costs → the README's table, and those of docs/overhead.md and bench.
 
 const { table } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
@@ -10,7 +10,7 @@ const { codeOf } = require('../run/code')
 const { seedsShort } = require('./seeds-table')
 const { provenance } = require('./tables')
 
-module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable }
+module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, addedTable, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable }
 
 /**
  * The README's tables: the benchmark that people run, the real request by its instructions, and the hello world one by one.
@@ -129,52 +129,92 @@ function percent ({ total: [all], over: [more] }) {
 }
 
 /**
- * The four lines of docs/overhead.md: what a request costs, what it costs when it is not sampled, what other tracers cost, and
- * memory and start.
+ * The head of docs/overhead.md: what a busy service pays, the same in instructions, and memory and start.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
 function answer ({ instructions, seeds, startupInstructions, sizes }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
-  const more = (name) => `${thousands(row({ rows }, name).over[0])} instructions`
-  const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
-  const [ours, theirs, all] = [/^lighttrace-/, /^fastify-otel/, /^nodesdk-/].map((name) => (result) => result.rows.find((found) => name.test(found.name)))
-  const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => row({ rows }, name))
-  const { overMicros, relativeCpu, overRssMB, requests } = ours(single)
+  const [hello, checkout] = [['hello', 1], ['checkout', 10]].map(([route, pipelining]) => seedsOf(seeds, route, pipelining, HEADLINE_NODE).rows)
+  const ours = (rows) => rows.find(({ name }) => /^lighttrace-/.test(name))
+  const fastifys = ([{ cpuMicrosPerRequest: [median] }]) => coreShare(median)
+  const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => percent(row({ rows }, name)))
+  const { overMicros, overRssMB, requests } = ours(hello)
   return [
-    `- **A real request**, all of it traced, takes ${percent(real)} more instructions than without a tracer; ${percent(floor)} are what no tracer can do without. Not sampled it takes ${percent(unsampled)} more, with OpenTelemetry's own instrumentations ${percent(stock)}.`,
-    `- **A hello world**, its span delivered, takes **${overMicros.toFixed(1)} µs of CPU time more, ${share(relativeCpu)} of what Fastify itself needs for it**. It is ${more('delivered')}; behind a proxy, with another client each time, ${more('proxied')}. Not sampled it takes ${more('unsampled')} more, with \`OTEL_SDK_DISABLED\` ${more('disabled')}.`,
-    `- **Ten hello worlds in flight on each of a hundred connections**: light-trace keeps ${kept(ours(pipelined))} of Fastify's throughput, @fastify/otel ${kept(theirs(pipelined))}, NodeSDK with its auto-instrumentations ${kept(all(pipelined))}. With one at a time it is ${kept(ours(single))}, ${kept(theirs(single))} and ${kept(all(single))}.`,
-    `- **Memory and start**: ${overRssMB.toFixed(0)} MB over Fastify's own after ${thousands(requests / 1000)},000 requests at full load; ${(100 * startupInstructions.rows['lighttrace-100'].ready[2]).toFixed(1)} % of the instructions that Fastify itself takes to start; ${(sizes.installedBytes.lighttrace / 1e6).toFixed(2)} MB on the disk.`
+    `- **At 10,000 requests a second**, light-trace takes **${coreShare(overMicros)} of a core** for a hello world, where Fastify itself takes ${fastifys(hello)}. For a request with a JSON body, log lines, a Redis call, metrics and three spans it takes ${coreShare(ours(checkout).overMicros)}, and Fastify ${fastifys(checkout)}.`,
+    `- **In instructions**, which do not depend on the load of the machine, this second request takes ${real} more with light-trace, ${unsampled} more if it is not sampled, and ${stock} more with OpenTelemetry's own instrumentations. Any tracer needs about ${floor}.`,
+    `- **Memory**: ${overRssMB.toFixed(0)} MB over Fastify's own after ${thousands(requests / 1000)},000 requests at full load. **Start**: ${(100 * startupInstructions.rows['lighttrace-100'].ready[2]).toFixed(0)} % more instructions. **Disk**: ${(sizes.installedBytes.lighttrace / 1e6).toFixed(1)} MB.`
   ].join('\n')
+}
+
+/** Microseconds a request → of a core, at 10,000 requests a second. */
+function coreShare (micros) {
+  return `${Math.round(micros)} %`
+}
+
+// [what it is added to or compared with, what, row of the instructions]
+const ADDED = [
+  ['a hello world', 'delivered'],
+  ['the same, not sampled', 'unsampled'],
+  ['the same with `enabled: false`', 'disabled'],
+  ['a hello world behind a proxy, from another client each time', 'proxied'],
+  ['a hello world with a query', 'query'],
+  ['a hello world on a connection of its own', 'fresh'],
+  ['a thrown 500, mostly for the text of its stack', 'throws'],
+  ['a Redis call', 'redis'],
+  ['`metrics`, for a sampled request', 'metrics'],
+  ['`metrics`, for an unsampled request', 'metrics-unsampled'],
+  ['`keep`, for an unsampled request', 'keep-errors']
+]
+
+/** What a request costs, and what each thing in it adds. */
+function addedTable ({ instructions, growth, logLines }) {
+  const { node, rows } = instructions.nodes[HEADLINE_NODE]
+  const counted = ADDED.map(([label, name]) => ({ label, ...row({ rows }, name) })).filter(({ over }) => over !== undefined)
+  const grown = [['a child span', 'spans'], ['an attribute', 'attributes']].map(([label, name]) => ({ label, ...growth.tables.find((table) => table.name === name) }))
+  const exported = logLines.rows.find(({ label }) => label === 'light-trace, lines exported')
+  return [
+    table([['tracing', ({ label }) => label], ['instructions', ({ cost }) => cost, 'right']], [
+      ...counted.map(({ label, over: [more] }) => ({ label, cost: thousands(more) })),
+      ...grown.map(({ label, rows }) => ({ label, cost: thousands(eachOf(rows)) })),
+      { label: 'a log line, exported', cost: `${exported.over.toFixed(1)} µs` }
+    ]),
+    '',
+    `Each compared with the same without it. Node ${node.slice(1)}, ${codeOf([...counted, ...grown])}.`
+  ].join('\n')
+}
+
+/** What one more costs, where most of them that are recorded are there. */
+function eachOf (rows) {
+  const [before, at] = rows.filter(({ n }) => n <= 128).slice(-2)
+  return (at.instructions - before.instructions) / (at.n - before.n)
 }
 
 const NODES = [24, 26, 22, 20]
 
 /** The benchmark of the README on each Node that was measured, in one table: hello world pipelined and one by one, and the real request. */
-function nodesTable (seeds) {
+function nodesTable (seeds, shortly = false) {
   const tables = [['hello', 10], ['hello', 1], ['checkout', 10]].flatMap(([route, pipelining]) => NODES.map((major) => seedsOf(seeds, route, pipelining, major)).filter((found) => found !== undefined))
+  const tracers = [['floor', /^(?:als-floor|floor-real)$/], ['light-trace', /^lighttrace-/], ['@fastify/otel', /^fastify-otel/], ['NodeSDK', /^(?:nodesdk-|stock-real)/]]
+  const cell = shortly ? throughput : both
   return [
     table([
       ['', ({ route, profile: { pipelining } }) => `${route === 'hello' ? 'hello world' : 'a real request'}, ${pipelining === 1 ? 'one at a time' : `${pipelining} in flight`}`],
-      ['Node', ({ node }) => node.slice(1)],
-      ...[['floor', /^(?:als-floor|floor-real)$/], ['light-trace', /^lighttrace-/], ['@fastify/otel', /^fastify-otel/], ['NodeSDK', /^(?:nodesdk-|stock-real)/]]
-        .map(([title, name]) => [`${title}: throughput, CPU`, ({ rows }) => both(rows.find((found) => name.test(found.name))), 'right'])
+      ['Node', ({ node }) => shortly ? node.slice(1).split('.')[0] : node.slice(1)],
+      ...tracers.slice(shortly ? 1 : 0).map(([title, name]) => [shortly ? title : `${title}: throughput, CPU`, ({ rows }) => cell(rows.find((found) => name.test(found.name))), 'right'])
     ], tables),
     '',
-    `Of bare Fastify's, on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; of the real request, what no tracer can do without. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
+    shortly
+      ? `Throughput as a share of Fastify's without a tracer. ${tables[0].machine}, ${tables[0].date.slice(0, 10)}, ${codeOf(tables, 'table by table')}.`
+      : `Of bare Fastify's, on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; of the real request, what no tracer can do without. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
   ].join('\n')
+}
+
+function throughput (found) {
+  return found === undefined ? '' : `${(100 * found.relativeRps[0]).toFixed(0)} %`
 }
 
 function both (found) {
   return found === undefined ? '' : `${found.relativeRps[0].toFixed(2)}, ${found.relativeCpu[0].toFixed(2)}`
-}
-
-function kept ({ relativeRps: [median] }) {
-  return `${(100 * median).toFixed(0)} %`
-}
-
-function share ([median]) {
-  return `${(100 * (median - 1)).toFixed(0)} %`
 }
 
 /** What no other table has. Baselines are left out: what a row is over says them. */

@@ -38,7 +38,7 @@ const SHORT = [
   ['a request in flight', 'open', 'over', 'bytes']
 ]
 
-/** For docs/overhead.md: what one more costs, from the first point to the last and between the last two; or weighs, at the last two. */
+/** In short: what one more costs, from the first point to the last and between the last two; or weighs, at the last two. */
 function growthShort ({ tables, ...result }) {
   const rows = SHORT.flatMap(([label, name, key, unit]) => {
     const found = tables.find((table) => table.name === name)
@@ -80,7 +80,7 @@ function ratesShort ({ rows, commit }) {
       ['more', ({ over }) => `+${whole(over)}`, 'right']
     ], rows),
     '',
-    `A hello world, its span delivered. Each second has one POST, and each request a [sample of what the thread does](slow.md#what-it-costs), up to 200 a second; every seventh sample reads the CPU time. Requests are counted one after the other with as many POSTs and samples as they have at that rate: a service with little to do runs the same instructions, more slowly, because the CPU's caches have nothing of it any more. Commit ${commit.slice(0, 7)}.`
+    `A hello world, its span delivered. Each second has one POST, and each request a [sample of what the thread does](../docs/slow.md#what-it-costs), up to 200 a second; every seventh sample reads the CPU time. Requests are counted one after the other with as many POSTs and samples as they have at that rate: a service with little to do runs the same instructions, more slowly, because the CPU's caches have nothing of it any more. Commit ${commit.slice(0, 7)}.`
   ].join('\n')
 }
 

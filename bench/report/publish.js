@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs:figures: bench/results/*.json → the tables of README.md, bench/RESULTS.md and docs, and docs/overhead.svg. Nothing that
+// npm run docs:figures: bench/results/*.json → the tables of README.md, bench and docs, and docs/overhead.svg. Nothing that
 // is published is typed.
 //
 // A row whose commit is not in the history is refused, and nothing is written: no one could see what it measured. README.md is left as
@@ -12,7 +12,7 @@ const path = require('node:path')
 const { readResults, resultKinds } = require('./results-file')
 const { replaceBetween } = require('./markdown')
 const { startupTable, targetsTable, sizesTable } = require('./tables')
-const { readmeTable, readmeRows, realTable, othersTable, answer, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable } = require('./cost-tables')
+const { readmeTable, readmeRows, realTable, othersTable, answer, addedTable, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable } = require('./cost-tables')
 const { seedsTable } = require('./seeds-table')
 const { seedsOf } = require('../targets')
 const { growthTables, growthShort } = require('./growth-tables')
@@ -37,9 +37,9 @@ const SECTIONS = [
   ['bench/RESULTS.md', 'bench:v8', 'v8', deoptimisationsTable],
   ['bench/RESULTS.md', 'bench:growth', 'growth', growthTables],
   ['bench/upstream/README.md', 'bench:next-tick', 'next-tick', nextTickTable],
-  ['docs/overhead.md', 'bench:growth-short', 'growth', growthShort],
+  ['bench/REQUESTS.md', 'bench:growth-short', 'growth', growthShort],
   ['docs/architecture.md', 'bench:micro', 'micro', microTable],
-  ['docs/logs.md', 'bench:log-lines', 'log-lines', logLinesTable],
+  ['bench/REQUESTS.md', 'bench:log-lines', 'log-lines', logLinesTable],
   ['docs/viewer.md', 'bench:viewer', 'viewer', (viewer) => viewerTable(viewer, readResults('viewer-page'))]
 ]
 
@@ -59,7 +59,8 @@ function publish () {
   edit('bench/RESULTS.md', { 'bench:targets': targetsTable(results) })
   if (!hasAll(results)) return
   const { seeds } = results
-  edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:nodes': nodesTable(seeds) })
+  edit('bench/REQUESTS.md', { 'bench:real': realTable(results.instructions), 'bench:others': othersTable(results.instructions), 'bench:nodes': nodesTable(seeds) })
+  edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:added': addedTable(results), 'bench:nodes': nodesTable(seeds, true) })
   fs.writeFileSync(path.join(root, 'docs/overhead.svg'), drawChart(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)))
   const stale = staleRows(results)
   if (stale.length > 0) return fail('in README.md and older than the files that run per request', stale)
@@ -83,13 +84,13 @@ function staleRows (results) {
 }
 
 function resultsByName () {
-  const kinds = { instructions: 'instructions', seeds: 'seeds', v8: 'v8', startupInstructions: 'startup-instructions', sizes: 'sizes' }
+  const kinds = { instructions: 'instructions', seeds: 'seeds', v8: 'v8', startupInstructions: 'startup-instructions', sizes: 'sizes', growth: 'growth', logLines: 'log-lines' }
   return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
 }
 
 // A machine that has run only some of the benches leaves the short page as it is.
 function hasAll (results) {
-  return Object.values(results).every((result) => result !== null) && [10, 1].every((pipelining) => seedsOf(results.seeds, 'hello', pipelining, HEADLINE_NODE) !== undefined)
+  return Object.values(results).every((result) => result !== null) && [['hello', 10], ['hello', 1], ['checkout', 10]].every(([route, pipelining]) => seedsOf(results.seeds, route, pipelining, HEADLINE_NODE) !== undefined)
 }
 
 function edit (name, sections) {

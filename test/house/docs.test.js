@@ -18,7 +18,7 @@ const { listed } = require('../../site/pages')
 const texts = new Map()
 const headingsOf = new Map()
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`))
   .filter((page) => /\.(?:md|txt)$/.test(page) && existsSync(join(ROOT, page)))
 const readme = read('README.md')
@@ -47,7 +47,7 @@ test('llms.txt has the form of llmstxt.org and lists every page of the docs', as
   t.same(sections.flatMap((section) => section.trim().split('\n')).filter((line) => !/^- \[[^\]]+\]\([^)\s]+\): \S/.test(line)), [])
   const paths = listed()
   t.same(paths, [...new Set(paths)], 'each once')
-  const notThere = ['CODE_OF_CONDUCT.md', 'bench/upstream/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+  const notThere = ['CODE_OF_CONDUCT.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   t.same(pages.filter((page) => !notThere.includes(page) && !paths.includes(page)), [])
 })
 
@@ -144,16 +144,18 @@ test('the README\'s first program traces a request', async (t) => {
 test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs:figures', async (t) => {
   const { resultsByName, hasAll } = require('../../bench/report/publish')
   const drawChart = require('../../bench/report/chart')
-  const { readmeTable, realTable, othersTable, answer, nodesTable } = require('../../bench/report/cost-tables')
+  const { readmeTable, realTable, othersTable, answer, addedTable, nodesTable } = require('../../bench/report/cost-tables')
   const { seedsOf } = require('../../bench/targets')
   const results = resultsByName()
   if (!hasAll(results)) return t.fail('not everything is measured yet: npm run bench:cost -- --readme')
   const page = read('docs/overhead.md')
   t.equal(counted(between(readme, 'bench')), counted(readmeTable(results).trim()))
   t.equal(between(page, 'bench:answer'), answer(results))
-  t.equal(counted(between(page, 'bench:real')), counted(realTable(results.instructions)))
-  t.equal(counted(between(page, 'bench:others')), counted(othersTable(results.instructions)))
-  t.equal(counted(between(page, 'bench:nodes')), counted(nodesTable(results.seeds)))
+  t.equal(counted(between(page, 'bench:added')), counted(addedTable(results)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:real')), counted(realTable(results.instructions)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:others')), counted(othersTable(results.instructions)))
+  t.equal(counted(between(read('bench/REQUESTS.md'), 'bench:nodes')), counted(nodesTable(results.seeds)))
+  t.equal(counted(between(page, 'bench:nodes')), counted(nodesTable(results.seeds, true)))
   t.equal(read('docs/overhead.svg'), drawChart(seedsOf(results.seeds, 'hello', 10, 24)))
 })
 
@@ -164,7 +166,8 @@ function counted (text) {
 
 // A user from an attribute that is nowhere explained, or that does nothing.
 test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
-  const documented = new Set([...read('docs/attributes.md').matchAll(/^\| `([\w.<>]+)`/gm)].map(([, name]) => name))
+  const firstCells = read('docs/attributes.md').match(/^\| `[\w.<>]+`(?:, `[\w.<>]+`)* \|/gm)
+  const documented = new Set(firstCells.flatMap((cell) => cell.match(/[\w.<>]+/g)))
   const set = attributesInSource(/^(?:span|fastify|outbound|export|features)[/\\](?!metrics|logs|sdk|testing)/)
   const platform = new Set([...read('lib/config/resource.js').matchAll(/'([a-z]\w*\.[\w.]+)':/g)].map(([, name]) => name))
   t.same([...set, ...platform].filter((name) => !documented.has(name)), [], 'not documented')
