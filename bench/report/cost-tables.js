@@ -27,16 +27,16 @@ function readmeTable ({ instructions, seeds }) {
   const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
   const rows = rowsOf(instructions, HEADLINE_NODE)
   const { rounds, connections } = pipelined.profile
-  const throughput = (result) => ([, name]) => withSpread(result.rows.find((found) => name.test(found.name)).relativeRps.map((part) => 100 * part), 0)
+  const throughput = (result) => ([, name]) => withSpread(result.rows.find((found) => name.test(found.name)).relativeRps.map((part) => 100 * part), 0).replace(' ', ' % ')
   return [
     table([
       ['', ([label]) => label],
-      ['% of throughput, 10 requests in flight', throughput(pipelined), 'right'],
-      ['% of throughput, one at a time', throughput(single), 'right'],
+      ['throughput, 10 requests in flight', throughput(pipelined), 'right'],
+      ['throughput, one at a time', throughput(single), 'right'],
       ['instructions of a real request', ([, , name]) => name === undefined ? 'not counted' : `+${percent(row({ rows }, name))}`, 'right']
     ], COMPARED),
     '',
-    `Compared with Fastify without tracing. Throughput: a hello world over ${connections} connections, spans delivered; median (least…greatest) of ${rounds} rounds. Real request: a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET, metrics; NodeSDK has the instrumentations for http, Fastify, Redis and pino there. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
+    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, spans delivered; median (least…greatest) of ${rounds} rounds. Real request: a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET, metrics; NodeSDK has the instrumentations for http, Fastify, Redis and pino there. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
   ].join('\n')
 }
 
