@@ -28,7 +28,7 @@ const cases = (names) => names.split(' ').flatMap((name) => ['--case', name])
 const counted = (names, ...more) => [...COUNT, ...more, ...cases(names)]
 const nodes = (...majors) => majors.flatMap((major) => ['--node', String(major)])
 
-const README = ['seeds', 'seeds-one-by-one', 'real', 'real-nodes']
+const README = ['seeds', 'seeds-one-by-one', 'real']
 // [name, minutes on two quiet cores, script of this folder and its arguments]
 const STEPS = [
   ['seeds', 5, ['seeds.js', '--publish']],

@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run bench: the README's first table, on this machine.
+// npm run bench: the README's table, on this machine.
 // npm run bench -- <name> [options]: another question; the file says which options it takes.
 
 const BENCHES = ['seeds', 'faults', 'micro', 'next-tick', 'viewer']

@@ -1,10 +1,10 @@
 'use strict'
 
-// npm run docs:pictures: docs/images, and what the README shows of the demo. The console is drawn from what the shop of the demo prints
-// with `exporter: 'console'`, and the viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
+// npm run docs:pictures: docs/images. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and the
+// viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
 
 const { execFile } = require('node:child_process')
-const { readFileSync, writeFileSync } = require('node:fs')
+const { writeFileSync } = require('node:fs')
 const path = require('node:path')
 const { promisify } = require('node:util')
 const { runFiles } = require('./tests')
@@ -12,7 +12,6 @@ const { chromium } = require('./viewer/chromium')
 
 const ROOT = path.join(__dirname, '..')
 const PICTURES = path.join(ROOT, 'docs', 'images')
-const README = path.join(ROOT, 'README.md') // shows what the demo prints
 const FILE = path.join(PICTURES, 'console.svg')
 const ALT = 'The spans of three requests on the console, as trees: a user is loaded; an order reserves stock by a call to another service and fails when the card is charged; a page that is not there.'
 
@@ -35,8 +34,6 @@ main()
 
 async function main () {
   writeFileSync(FILE, draw(await linesOf(['-e', PROGRAM])))
-  const demo = (await linesOf([path.join('examples', 'demo')])).join('\n').split('Set OTEL_')[0].trim()
-  writeFileSync(README, readFileSync(README, 'utf8').replace(/(<!-- demo:start -->\n```\n)[^]*?(\n```\n<!-- demo:end -->)/, (_, start, end) => start + demo + end))
   const { failed } = await runFiles([path.join('test', 'browser', 'pictures.test.js')], { env: { LIGHT_TRACE_CHROMIUM: await chromium(), LIGHT_TRACE_PICTURES: PICTURES }, timeoutS: 180 })
   process.exitCode = failed === 0 ? 0 : 1
 }

@@ -43,6 +43,15 @@ test('its app answers and delivers, and stats() says so', async (t) => {
   t.match(sink.spans.find(({ kind }) => kind === 'SERVER'), { attributes: { 'order.id': '7' }, resource: { 'service.name': 'shop' } })
 })
 
+test('omitted attributes do not leave, and a child span inherits', { skip: without('omit') || without('inherit') }, async (t) => {
+  const sink = await startSink(t)
+  const { code, stderr } = await run(t, ['check.js'], { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin })
+  t.equal(code, 0, stderr)
+  const [server, child] = ['SERVER', 'INTERNAL'].map((wanted) => sink.spans.find(({ kind }) => kind === wanted))
+  t.same(Object.keys(server.attributes).filter((key) => /^(?:client\.address|network\.peer\..*|user_agent\.original)$/.test(key)), [])
+  t.equal(child.attributes['order.id'], '7')
+})
+
 test('in production a failed request is kept and the secret of another is masked', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const requests = `require('./app')({ logs: false }).then(async (app) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The chart of the README: what each way of tracing leaves of Fastify's throughput, the rows of its first table.
+// The chart of the README: what each way of tracing leaves of Fastify's throughput, the first column of its table, with more rows.
 
 module.exports = drawChart
 

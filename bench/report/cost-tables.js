@@ -2,45 +2,48 @@
 
 // What a request costs → the README's table, and those of docs/overhead.md and bench.
 
-const { table } = require('./markdown')
+const { table, withSpread } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
 const { table: countedCases } = require('../instructions/cases')
 const { row, seedsOf } = require('../targets')
 const { codeOf } = require('../run/code')
-const { seedsShort } = require('./seeds-table')
 const { provenance } = require('./tables')
 
 module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, addedTable, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable }
 
+// [label, in the seeds' tables, the real request]
+const COMPARED = [
+  ['**light-trace**', /^lighttrace-/, 'real'],
+  ['@fastify/otel', /^fastify-otel/],
+  ['NodeSDK with auto-instrumentations and @fastify/otel', /^nodesdk-/, 'stock-real']
+]
+
 /**
- * The README's tables: the benchmark that people run, the real request by its instructions, and the hello world one by one.
+ * The README's table: each way of tracing is a row, with the benchmark that most people run and a real request. docs/overhead.md and
+ * bench/RESULTS.md have the rest.
  * @param {Record<string, any>} results the results files by name, as targets.js takes them
  */
 function readmeTable ({ instructions, seeds }) {
+  const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
   const rows = rowsOf(instructions, HEADLINE_NODE)
-  const [real, proxied, stock] = ['real', 'real-proxied', 'stock-real'].map((name) => row({ rows }, name))
+  const { rounds, connections } = pipelined.profile
+  const throughput = (result) => ([, name]) => withSpread(result.rows.find((found) => name.test(found.name)).relativeRps.map((part) => 100 * part), 0).replace(' ', ' % ')
   return [
-    'The benchmark that most people run first, a hello world with ten requests in flight on each of a hundred connections:',
+    table([
+      ['', ([label]) => label],
+      ['throughput, 10 requests in flight', throughput(pipelined), 'right'],
+      ['throughput, one at a time', throughput(single), 'right'],
+      ['instructions of a real request', ([, , name]) => name === undefined ? 'not counted' : `+${percent(row({ rows }, name))}`, 'right']
+    ], COMPARED),
     '',
-    seedsShort(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)),
-    '',
-    `A request that does what requests do (a JSON body with a schema, a logger, a caller's \`traceparent\`, two attributes, a step, a Redis GET, metrics) takes **${percent(real)} more instructions with light-trace, its three spans delivered**${proxied === undefined ? '' : `, and ${percent(proxied)} behind a proxy with another client each time`}. With OpenTelemetry's instrumentations of http, Fastify, Redis and pino it takes ${percent(stock)} more.`,
-    '',
-    realTable(instructions, true),
-    '',
-    'The hello world, one request at a time on each connection:',
-    '',
-    seedsShort(seedsOf(seeds, 'hello', 1, HEADLINE_NODE), 'Measured as the first table.'),
-    '',
-    'In a clone of the repository `npm run bench -- seeds` makes the first table on your machine. [What to expect in practice](docs/overhead.md).'
+    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, spans delivered; median (least…greatest) of ${rounds} rounds. Real request: a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET, metrics; NodeSDK has the instrumentations for http, Fastify, Redis and pino there. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
   ].join('\n')
 }
 
 /** What of the README was measured with light-trace: it has to be of the code of today. → [{ name, commit, hot }] */
 function readmeRows ({ instructions, seeds }) {
   const tables = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE) ?? { name: `hello -p ${pipelining}: it is not there` })
-  const rows = realRows(instructions, true).filter(({ name }) => countedCases.find((testCase) => testCase.name === name).setup.endsWith('/light-trace'))
-  return [...tables, ...rows.map((found) => ({ ...found, name: found.label.replaceAll('**', '') }))]
+  return [...tables, { ...row({ rows: rowsOf(instructions, HEADLINE_NODE) }, 'real'), name: 'a real request' }]
 }
 
 // [label, row]; of each Node
@@ -60,9 +63,9 @@ const REAL_ROWS = [
   ['light-trace', 'real-fetch']
 ]
 
-/** The real request, on each Node that was counted; `shortly`: on the headline's in full, of the others light-trace alone. */
-function realTable (instructions, shortly = false) {
-  const counted = realRows(instructions, shortly)
+/** The real request, on each Node that was counted. */
+function realTable (instructions) {
+  const counted = realRows(instructions)
   const { processes } = counted.find(({ name }) => name === 'real')
   return [
     table([
@@ -71,16 +74,15 @@ function realTable (instructions, shortly = false) {
       ['more', ({ over, total }) => over === undefined ? '' : `${signedCount(over[0])} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. ${shortly ? "Counted, not timed, so a machine's load does not matter. " : ''}${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
+    `Of a request that does this little: the share is smaller where it does more. ${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
-function realRows (instructions, shortly) {
+function realRows (instructions) {
   const nodes = [24, 26, '22-frames', 22, 20].filter((major) => instructions.nodes[major] !== undefined)
   return nodes.flatMap((major) => {
     const { node, rows } = instructions.nodes[major]
-    const shown = REAL_ROWS.filter(([, name]) => !shortly || (major === HEADLINE_NODE ? !/-(pg|fetch)$/.test(name) : name === 'real'))
-    return shown.filter(([, name]) => row({ rows }, tracedOf(name)) !== undefined)
+    return REAL_ROWS.filter(([, name]) => row({ rows }, tracedOf(name)) !== undefined)
       .map(([label, name]) => ({ ...row({ rows }, name), node, label: `${label}, Node ${nodeName(major)}` }))
       .filter(({ total }) => total !== undefined)
   })

@@ -40,7 +40,7 @@ const SECTIONS = [
   ['bench/REQUESTS.md', 'bench:growth-short', 'growth', growthShort],
   ['docs/architecture.md', 'bench:micro', 'micro', microTable],
   ['bench/REQUESTS.md', 'bench:log-lines', 'log-lines', logLinesTable],
-  ['docs/viewer.md', 'bench:viewer', 'viewer', (viewer) => viewerTable(viewer, readResults('viewer-page'))]
+  ['bench/RESULTS.md', 'bench:viewer', 'viewer', (viewer) => viewerTable(viewer, readResults('viewer-page'))]
 ]
 
 module.exports = { publish, resultsByName, hasAll, refusedRows, staleRows }

@@ -6,7 +6,7 @@ const { table, withSpread } = require('./markdown')
 const { provenance } = require('./tables')
 const { routes } = require('../routes')
 
-module.exports = { seedsTable, seedsShort, tableName }
+module.exports = { seedsTable, tableName }
 
 /** The name of a table: of its route, load and Node. */
 function tableName ({ route, profile: { connections, pipelining }, node }) {
@@ -45,15 +45,6 @@ function seedsTable (result) {
     ...rows.flatMap(({ label, faults = [] }) => faults.map((sentence) => `\nINVALID, ${label}: ${sentence}`)),
     '',
     `${loadOf(result)} ${versionsOf(result)} ${provenance(result)}`
-  ].join('\n')
-}
-
-/** As the README has it. `like`: said of a table that another one stands before, so that how it is measured need not be said again. */
-function seedsShort (result, like) {
-  return [
-    table(COLUMNS, result.rows),
-    '',
-    like === undefined ? `${loadOf(result)} ${versionsOf(result)} ${provenance(result)}` : `${like} ${provenance(result)}`
   ].join('\n')
 }
 

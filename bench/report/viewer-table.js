@@ -1,6 +1,6 @@
 'use strict'
 
-// bench/results/viewer.json → the table of docs/viewer.md.
+// bench/results/viewer.json → the table of bench/RESULTS.md.
 
 const { table } = require('./markdown')
 const { provenance } = require('./tables')

@@ -1,7 +1,7 @@
 'use strict'
 
 // npm run bench -- viewer: what the viewer's promises come to on this machine. Writes bench/results/viewer.json and the table of
-// docs/viewer.md; takes about two minutes. `-- --no-publish` prints only.
+// bench/RESULTS.md; takes about two minutes. `-- --no-publish` prints only.
 //
 // The machine may be busy: what can be is measured as CPU time of the viewer's process, the rest as medians of many.
 

@@ -18,10 +18,21 @@ const { listed } = require('../../site/pages')
 const texts = new Map()
 const headingsOf = new Map()
 
-const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
+const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'UPGRADING.md', 'CONTRIBUTING.md', 'CODE_OF_CONDUCT.md', 'bench/README.md', 'bench/RESULTS.md', 'bench/REQUESTS.md', 'bench/upstream/README.md', 'test/faults/README.md', 'skills/light-trace/SKILL.md', 'llms.txt']
   .concat(readdirSync(join(ROOT, 'docs')).map((name) => `docs/${name}`))
   .filter((page) => /\.(?:md|txt)$/.test(page) && existsSync(join(ROOT, page)))
 const readme = read('README.md')
+
+// A newcomer, from docs that take longer to read than the code takes to try.
+test('the pages are short: the README, the changelog, and all that is packed', async (t) => {
+  const notPacked = require('../../package.json').files.filter((name) => name.startsWith('!docs/')).map((name) => name.slice(1))
+  const packed = pages.filter((page) => /^(?:(?:README|CHANGELOG|SECURITY|UPGRADING)\.md$|docs\/)/.test(page) && !notPacked.includes(page))
+  t.ok(packed.length > 15 && notPacked.length > 0)
+  for (const [name, wordsMax, counted] of [['README.md', 900, ['README.md']], ['CHANGELOG.md', 300, ['CHANGELOG.md']], ['what is packed', 24_000, packed]]) {
+    const words = counted.flatMap((page) => read(page).split(/\s+/).filter((word) => word !== '')).length
+    t.ok(words <= wordsMax, `${name} has ${words} words, ${wordsMax} at most`)
+  }
+})
 
 // A reader from a link to a page or heading that is gone.
 test('every link to a file or a heading leads somewhere', async (t) => {

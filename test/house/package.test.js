@@ -14,7 +14,7 @@ const BYTES_MAX = 1_690_000 // unpacked: what an installation takes on the disk,
 const BYTES_OF_A_FILE_MAX = 200_000 // the largest, viewer/page.html, has 90 kB
 
 const MEANT = new RegExp(`^(?:${[
-  'LICENSE', '(?:README|CHANGELOG|SECURITY)\\.md', 'package\\.json', '(?:index|register)\\.(?:js|d\\.ts)',
+  'LICENSE', '(?:README|CHANGELOG|SECURITY|UPGRADING)\\.md', 'package\\.json', '(?:index|register)\\.(?:js|d\\.ts)',
   'lib/(?:[\\w-]+/)*[\\w-]+\\.(?:js|d\\.ts)', 'lib/runtime/codes\\.json', 'viewer/(?:[\\w-]+/)*[\\w-]+\\.js', 'viewer/page\\.html', 'docs/[\\w-]+\\.md',
   'examples/(?:[\\w-]+/)?[\\w-][\\w.-]*\\.(?:m?js|mts|json|yml)'
 ].join('|')})$`)
@@ -143,8 +143,8 @@ for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
 }
 
 // Users of an old Node, from a promise that is not tested.
-test('the Nodes of SECURITY.md are those of the matrix, and the oldest is that of package.json', async (t) => {
-  const promised = [...readFileSync(join(ROOT, 'SECURITY.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)
+test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that of package.json', async (t) => {
+  const promised = [...readFileSync(join(ROOT, 'UPGRADING.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)
   t.same(promised, jobs().cells.filter((name) => /^node\d+$/.test(name)).map((name) => name.slice(4)))
   t.equal(require('../../package.json').engines.node, `>=${promised[0]}`)
 })
