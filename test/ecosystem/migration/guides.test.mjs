@@ -18,7 +18,6 @@ app.listen({ port: 0, host: '127.0.0.1' }).then((origin) => console.log('at ' + 
 process.once('SIGTERM', async () => {
   await app.close()
   await globalThis.shutDownTracing?.()
-  process.exit()
 })
 `
 const SHUT_SENTRY_DOWN = "globalThis.shutDownTracing = () => require('sentry11').close(2000)\n"
