@@ -1,5 +1,5 @@
-// The guides of docs/migration.md: what stands before and after in them is run as it is there. Both answer the same, and the span
-// that the guide puts in place of another has the same parent and attribute.
+// Runs the code of each guide in docs/migration.md, before and after. Both give the same answer, and the new span has the parent and
+// the attribute of the old one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
