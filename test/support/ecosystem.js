@@ -4,6 +4,7 @@
 // .ecosystem/<group>/, so they find this as '../../test/support/ecosystem.js'.
 
 const { spawn } = require('node:child_process')
+const { docsCode } = require('./docs-code')
 const { startSink: openSink } = require('./otlp-sink')
 
 const DEADLINE_MS = 60_000
@@ -75,16 +76,6 @@ function endGroup (pid) {
 // Neither variables of OpenTelemetry's nor those of a runner of tests.
 function cleanEnvironment () {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:OTEL_|NODE_TEST_|NODE_OPTIONS$|LIGHT_TRACE_)/.test(name)))
-}
-
-/** JavaScript (`js`, `ts`, `sh`, …) that a page of the docs has under a heading: tests run what the docs say. */
-function docsCode (page, heading, language) {
-  const { readFileSync } = require('node:fs')
-  const { join } = require('node:path')
-  const text = readFileSync(join(__dirname, '../../docs', page), 'utf8')
-  const section = text.split(/^(?=#+ )/m).find((part) => part.split('\n')[0].replace(/^#+ /, '') === heading)
-  if (section === undefined) throw new Error(`docs/${page} has no heading ${heading}`)
-  return [...section.matchAll(new RegExp('^```' + language + '\\n([\\s\\S]*?)^```', 'gm'))].map(([, code]) => code)
 }
 
 module.exports = { startSink, startProgram, runProgram, docsCode }

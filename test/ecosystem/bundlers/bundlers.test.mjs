@@ -17,13 +17,14 @@ import { build } from 'esbuild'
 import { rolldown } from 'rolldown'
 import { rollup } from 'rollup'
 import webpack from 'webpack'
+import { docsCode } from '../../test/support/ecosystem.js'
 
 const require = createRequire(import.meta.url)
 const here = import.meta.dirname
 // What Fastify's own dependencies make bundlers say is not ours.
 const OURS = /light-trace/
-// An ES module has no `require`; bundlers leave Node's own modules to it, and this is what they advise.
-const BANNER = "import { createRequire as __createRequire } from 'node:module'; import { dirname as __dirnameOf } from 'node:path'; import { fileURLToPath as __toPath } from 'node:url'; const require = __createRequire(import.meta.url); const __filename = __toPath(import.meta.url); const __dirname = __dirnameOf(__filename);"
+// An ES module has no `require`; bundlers leave Node's own modules to it. The banner is that of docs/recipes.md.
+const [, BANNER] = /const banner = `([^`]*)`/.exec(docsCode('recipes.md', 'Bundles', 'js')[0])
 
 const BUNDLERS = {
   async esbuild (entry, file, isEsm) {

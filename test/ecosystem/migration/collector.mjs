@@ -1,9 +1,10 @@
-// What the tracers send, read by decoders that are not ours: OTLP by OpenTelemetry's own messages, and the traces of dd-trace as
-// its agent gets them. Spans of both have the same form.
+// What the tracers send, read by decoders that are not ours: OTLP by OpenTelemetry's own messages, the traces of dd-trace as its
+// agent gets them, and Sentry's envelopes. Their spans have the same form.
 
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
+import { gunzipSync } from 'node:zlib'
 import { decodeMulti } from '@msgpack/msgpack'
 
 const require = createRequire(import.meta.url)
@@ -11,26 +12,42 @@ const { opentelemetry } = require('otlp-messages/build/src/generated/root')
 const { collector, trace } = opentelemetry.proto
 const Request = collector.trace.v1.ExportTraceServiceRequest
 
-/** @returns {Promise<{ url: string, spans: object[], calls: object[], close: () => Promise<void> }>} calls: what /upstream was sent */
+/**
+ * @returns {Promise<{ url: string, spans: object[], errors: object[], calls: object[], until: (has: () => boolean) => Promise<void>,
+ *   close: () => Promise<void> }>} errors: that Sentry was sent; calls: what /upstream was sent; until: something has arrived
+ */
 export async function startCollector () {
   const spans = []
+  const errors = []
   const calls = []
+  const arrivals = new EventEmitter()
   const server = createServer(async (request, response) => {
     const pieces = []
     for await (const piece of request) pieces.push(piece)
-    const body = Buffer.concat(pieces)
-    if (request.url.endsWith('/v1/traces')) spans.push(...ofOtlp(body, request.url))
+    const sent = Buffer.concat(pieces)
+    const body = request.headers['content-encoding'] === 'gzip' ? gunzipSync(sent) : sent
+    const path = request.url.replace(/\/?(?:\?.*)?$/, '')
+    if (path.endsWith('/v1/traces')) spans.push(...ofOtlp(body, path))
+    if (path.endsWith('/envelope')) {
+      spans.push(...ofSentry(body, 'span').flatMap(({ items }) => items).map(ofSentrySpan))
+      errors.push(...ofSentry(body, 'event').map(({ exception, contexts }) => ({ message: exception.values[0].value, traceId: contexts.trace.trace_id, spanId: contexts.trace.span_id })))
+    }
     if (/^\/v0\.\d\/traces$/.test(request.url)) spans.push(...ofDatadog(body))
     if (request.url === '/upstream') calls.push(request.headers)
     response.setHeader('content-type', 'application/json')
     response.end('{}')
+    arrivals.emit('arrival')
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     spans,
+    errors,
     calls,
+    async until (has) {
+      while (!has()) await once(arrivals, 'arrival')
+    },
     async close () {
       server.closeAllConnections()
       server.close()
@@ -73,6 +90,28 @@ function ofDatadog (body) {
       events: meta['error.stack'] === undefined ? [] : ['exception']
     }))
   })
+}
+
+// An envelope: a line about it, then for each item a line about the item and its payload in a line.
+// https://develop.sentry.dev/sdk/data-model/envelopes/
+function ofSentry (body, type) {
+  const [, ...lines] = body.toString().trim().split('\n').map((line) => JSON.parse(line))
+  return lines.filter((line, index) => index % 2 === 1 && lines[index - 1].type === type)
+}
+
+function ofSentrySpan ({ trace_id: traceId, span_id: spanId, parent_span_id: parentSpanId = '', name, is_segment: isSegment, status, attributes }) {
+  return {
+    sentTo: '',
+    traceId,
+    spanId,
+    parentSpanId,
+    scope: attributes['sentry.sdk.name'].value,
+    name,
+    kind: isSegment ? 'SERVER' : 'INTERNAL',
+    isError: status !== 'ok',
+    attributes: Object.fromEntries(Object.entries(attributes).map(([key, { value }]) => [key, value])),
+    events: []
+  }
 }
 
 function hex64 (number) {

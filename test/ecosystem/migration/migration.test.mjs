@@ -1,5 +1,6 @@
-// The same thirty requests with light-trace and with what people come from. docs/migration.md has the tables that these make; if a
-// span changes, ours or theirs, the page no longer says so, and the test fails: `npm run test:suite -- ecosystem migration --update`.
+// The same thirty requests with light-trace and with what people come from. spans.md has the tables that these make, and
+// docs/migration.md the rows that matter most. If a span changes, ours or theirs, the test fails:
+// `npm run test:suite -- ecosystem migration --update` writes both.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -7,9 +8,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { CALLER, requests } from './requests.mjs'
 import { serve } from './serve.mjs'
-import { NAMES, tables } from './tables.mjs'
+import { allTables, NAMES, pageTables } from './tables.mjs'
 
-const PAGE = join(import.meta.dirname, '..', '..', 'docs', 'migration.md') // we run in a copy, two folders below the package's
+const ROOT = join(import.meta.dirname, '..', '..') // we run in a copy, two folders below the package's
+const PAGES = { 'docs/migration.md': pageTables, 'test/ecosystem/migration/spans.md': allTables }
 const [START, END] = ['<!-- migration:start -->', '<!-- migration:end -->']
 const served = new Map()
 
@@ -19,13 +21,15 @@ test('every set-up answers the thirty requests as the others do', async () => {
   assert.equal(requests.length, 30)
 })
 
-test('docs/migration.md has the spans that they leave', () => {
-  const page = readFileSync(PAGE, 'utf8')
-  const [before, rest] = page.split(START)
-  const made = `${before}${START}\n${tables(served)}\n${rest.slice(rest.indexOf(END))}`
-  if (process.env.UPDATE === '1') writeFileSync(PAGE, made)
-  else assert.equal(page, made)
-})
+for (const [name, tables] of Object.entries(PAGES)) {
+  test(`${name} has the spans that they leave`, () => {
+    const page = readFileSync(join(ROOT, name), 'utf8')
+    const [before, rest] = page.split(START)
+    const made = `${before}${START}\n${tables(served)}\n${rest.slice(rest.indexOf(END))}`
+    if (process.env.UPDATE === '1') writeFileSync(join(ROOT, name), made)
+    else assert.equal(page, made)
+  })
+}
 
 test('light-trace loses no request’s span but those that Fastify never gets', () => {
   const lost = served.get('light-trace').filter(({ spans }) => !spans.some(({ kind }) => kind === 'SERVER')).map(({ name }) => name)

@@ -1,4 +1,4 @@
-// What the thirty requests leave with each tracer, as the tables of docs/migration.md.
+// What the thirty requests leave with each tracer, as tables.
 
 export const NAMES = {
   'light-trace': 'light-trace',
@@ -8,16 +8,22 @@ export const NAMES = {
 }
 const EXAMPLE = 'a query with a token'
 const NOTHING = '–'
+// What users of another tracer have to know first.
+const ON_PAGE = ['a parameter', 'a route with a prefix and two hooks', 'no route', 'an error with status 404', 'an error', 'a stream that breaks', 'a client that leaves', 'a call by `fetch`']
 const NOT_COMPARED = /^(?:_|process_id$|runtime-id$|language$|service$|span\.kind$|component$)/ // dd-trace's own bookkeeping
 
-/** @param {Map<string, object[]>} served set-up → its requests, as serve() returns them @returns {string} */
-export function tables (served) {
+/** The tables of spans.md. @param {Map<string, object[]>} served set-up → its requests, as serve() returns them @returns {string} */
+export function allTables (served) {
   return [spanTable(served), exampleTable(served), otherTable(served)].join('\n\n')
 }
 
-function spanTable (served) {
-  const rows = served.get('light-trace').map(({ name }, index) => [name, ...columns(served, (requests) => spansIn(requests[index]))])
-  return table(['request', ...headings(served)], rows)
+/** Those of docs/migration.md. */
+export function pageTables (served) {
+  return [spanTable(served, ON_PAGE), otherTable(served)].join('\n\n')
+}
+
+function spanTable (served, only = served.get('light-trace').map(({ name }) => name)) {
+  return table(['request', ...headings(served)], only.map((name) => [name, ...columns(served, (requests) => spansIn(find(requests, name)))]))
 }
 
 function spansIn ({ spans }) {

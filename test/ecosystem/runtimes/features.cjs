@@ -17,7 +17,7 @@ const DEADLINE_MS = 10_000
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 const FEATURES = {
-  'a SERVER span for each request, with its route and status' () {
+  'SERVER spans with route and status' () {
     return serve({}, ({ app }) => {
       app.get('/users/:id', async () => 'ok')
       app.get('/broken', async () => { throw new RangeError('no') })
@@ -31,7 +31,7 @@ const FEATURES = {
     })
   },
 
-  'the trace of the caller (`traceparent`) goes on' () {
+  'the caller’s trace' () {
     return serve({}, ({ app }) => app.get('/', async () => 'ok'), async ({ ask, spans }) => {
       await ask('/', { headers: { traceparent: TRACEPARENT } })
       const [span] = await spans(1)
@@ -39,7 +39,7 @@ const FEATURES = {
     })
   },
 
-  '`lightTrace.current()` and `trace.getActiveSpan()` after awaits and timers, also among 50 requests at once' () {
+  '`lightTrace.current()`, `trace.getActiveSpan()`' () {
     return serve({}, ({ app }) => app.get('/:id', async (request) => {
       for (let i = 0; i < 3; i++) {
         await wait(Math.random() * 5)
@@ -55,7 +55,7 @@ const FEATURES = {
     })
   },
 
-  'child spans by `withSpan` and by the OpenTelemetry API' () {
+  'child spans' () {
     return serve({}, ({ app }) => app.get('/', (request) => request.trace.withSpan('outer', () => trace.getTracer('shop').startActiveSpan('inner', async (span) => { await wait(1); span.end(); return 'ok' }))),
       async ({ ask, collector }) => {
         await ask('/')
@@ -63,7 +63,7 @@ const FEATURES = {
       })
   },
 
-  'a client that leaves an answer is an error (`aborted`)' () {
+  'clients that leave' () {
     const body = new PassThrough()
     body.write('a')
     return serve({}, ({ app }) => app.get('/', (request, reply) => reply.send(body)), async ({ origin, spans }) => {
@@ -73,7 +73,7 @@ const FEATURES = {
     })
   },
 
-  'spans reach a collector; `app.close()` sends what is left' () {
+  'export and `app.close()`' () {
     return serve({ spanProcessors: undefined, exporter: { url: SINK } }, ({ app }) => app.get('/', async () => 'ok'), async ({ app, ask }) => {
       await ask('/')
       await app.close()
@@ -82,7 +82,7 @@ const FEATURES = {
     })
   },
 
-  'trace ids on the lines of `request.log`' () {
+  'trace ids on log lines' () {
     const lines = []
     return serve({}, ({ app }) => app.get('/', async (request) => { request.log.info('hello'); return request.trace.traceId }), async ({ ask }) => {
       const traceId = await ask('/')
@@ -97,20 +97,20 @@ const FEATURES = {
     })
   },
 
-  '`fetch`: a CLIENT span' () { return calls(fetchUpstream, (spans) => assert.ok(spans.some(({ kind }) => kind === 'CLIENT'))) },
-  '`fetch`: the trace in its headers' () { return calls(fetchUpstream, ([server], headers) => assert.equal(headers.traceparent?.split('-')[1], server.traceId)) },
-  '`node:http`: a CLIENT span' () { return calls(getUpstream, (spans) => assert.ok(spans.some(({ kind }) => kind === 'CLIENT'))) },
-  '`node:http`: the trace in its headers' () { return calls(getUpstream, ([server], headers) => assert.equal(headers.traceparent?.split('-')[1], server.traceId)) },
+  '`fetch`: CLIENT spans' () { return calls(fetchUpstream, (spans) => assert.ok(spans.some(({ kind }) => kind === 'CLIENT'))) },
+  '`fetch`: trace headers' () { return calls(fetchUpstream, ([server], headers) => assert.equal(headers.traceparent?.split('-')[1], server.traceId)) },
+  '`node:http`: CLIENT spans' () { return calls(getUpstream, (spans) => assert.ok(spans.some(({ kind }) => kind === 'CLIENT'))) },
+  '`node:http`: trace headers' () { return calls(getUpstream, ([server], headers) => assert.equal(headers.traceparent?.split('-')[1], server.traceId)) },
 
   '`fetch` of npm’s `undici`: both' () {
     return calls(async () => (await undici.fetch(UPSTREAM)).json(), ([server, call], headers) => assert.deepEqual([call?.kind, headers.traceparent?.slice(3, 52)], ['CLIENT', `${server.traceId}-${call?.spanId}`]))
   },
 
-  'headers by hand: `request.trace.inject()`' () {
+  '`request.trace.inject()`' () {
     return calls(async (request) => (await fetch(UPSTREAM, { headers: request.trace.inject() })).json(), ([server], headers) => assert.equal(headers.traceparent.split('-')[1], server.traceId))
   },
 
-  'metrics of requests, and your own (`metrics: true`)' () {
+  'metrics' () {
     return serve({ metrics: true }, ({ app }) => app.get('/', async () => { metrics.getMeter('shop').createCounter('orders').add(1); return 'ok' }), async ({ ask, collector }) => {
       await ask('/')
       const found = await collector.metrics()
@@ -119,7 +119,7 @@ const FEATURES = {
     })
   },
 
-  'metrics of the runtime (`metrics: { runtime: true }`)' () {
+  'runtime metrics' () {
     return serve({ metrics: { runtime: true } }, ({ app }) => app.get('/', async () => 'ok'), async ({ ask, collector }) => {
       await ask('/')
       const names = (await collector.metrics()).map(({ name }) => name)

@@ -18,8 +18,8 @@ const RUNTIMES = {
   [`Bun ${bun}`]: { command: [join(here, 'node_modules/@oven', `bun-${process.platform}-${process.arch}`, 'bin/bun')], preload: '--preload light-trace/register' },
   [`Deno ${deno}`]: { command: [join(here, 'node_modules/@deno', `${process.platform}-${process.arch}-glibc`, 'deno'), 'run', '-A'], preload: '--preload ./node_modules/light-trace/register.js' }
 }
-const PRELOAD = 'the preload, in an app without a line about it'
-const HEADERS_OF_HTTP = '`node:http`: the trace in its headers'
+const PRELOAD = 'the preload'
+const HEADERS_OF_HTTP = '`node:http`: trace headers'
 
 test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 300_000 }, async (t) => {
   const upstream = createServer((request, response) => response.end(JSON.stringify(request.headers)))
@@ -41,9 +41,11 @@ test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 30
   const { node, ...others } = tried
   for (const [name, result] of Object.entries(node)) if (name !== HEADERS_OF_HTTP || !process.version.startsWith('v20.')) assert.equal(result, true, name)
 
+  const answers = (name) => Object.values(others).map((results) => results[name] === true ? 'yes' : '**no**').join(' | ')
+  const everywhere = Object.keys(node).filter((name) => !answers(name).includes('no'))
   const table = [
-    `| | ${Object.keys(others).join(' | ')} |`, '|---|---|---|',
-    ...Object.keys(node).map((name) => `| ${name} | ${Object.values(others).map((results) => results[name] === true ? 'yes' : '**no**').join(' | ')} |`)
+    `| | ${Object.keys(others).join(' | ')} |`, '|---|---|---|', `| ${everywhere.join('; ')} | yes | yes |`,
+    ...Object.keys(node).filter((name) => !everywhere.includes(name)).map((name) => `| ${name} | ${answers(name)} |`)
   ].join('\n') + '\n'
   const text = readFileSync(page, 'utf8')
   const [before, rest] = text.split(START)

@@ -4,4 +4,5 @@
 // left to the SDK, whose span is the active one: a CLIENT span of light-trace's would have a parent that its collector never gets.
 
 require('./node-sdk.cjs')
-require('./light-trace-in-code.cjs')({ tracerProvider: false, exporter: { url: process.env.LIGHT_TRACE_URL }, outbound: { http: false, undici: false } })
+const { register, sideBySide } = require('./light-trace-in-code.cjs')
+register({ ...sideBySide, exporter: { url: process.env.LIGHT_TRACE_URL } })

@@ -1,18 +1,28 @@
 'use strict'
 
-// As an app registers light-trace itself, first of its plugins. One route more says whether the contexts agree in a handler.
+// As an app registers light-trace itself, first of its plugins, with the options of docs/migration.md. One route more says whether
+// the contexts agree in a handler.
 
 const { subscribe } = require('node:diagnostics_channel')
+const { runInThisContext } = require('node:vm')
 const { trace } = require('@opentelemetry/api')
 const lightTrace = require('light-trace')
+const { docsCode } = require('../../../test/support/docs-code.js')
 
-module.exports = (options) => subscribe('fastify.initialization', ({ fastify }) => {
-  fastify.register(lightTrace, options)
-  fastify.get('/contexts', async (request) => {
-    await new Promise((resolve) => setImmediate(resolve))
-    return {
-      isCurrent: lightTrace.current() === request.trace,
-      traceIds: [request.trace.traceId, lightTrace.current()?.traceId, trace.getActiveSpan()?.spanContext().traceId]
-    }
+const [sideBySide, inOneTrace] = docsCode('migration.md', 'Both for a day', 'js')
+  .map((code) => runInThisContext(`(${/app\.register\(lightTrace, (\{.*\})\)/.exec(code)[1]})`))
+
+module.exports = { register, sideBySide, inOneTrace }
+
+function register (options) {
+  subscribe('fastify.initialization', ({ fastify }) => {
+    fastify.register(lightTrace, options)
+    fastify.get('/contexts', async (request) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      return {
+        isCurrent: lightTrace.current() === request.trace,
+        traceIds: [request.trace.traceId, lightTrace.current()?.traceId, trace.getActiveSpan()?.spanContext().traceId]
+      }
+    })
   })
-})
+}

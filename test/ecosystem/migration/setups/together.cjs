@@ -4,4 +4,5 @@
 // instrumentation-undici traces `fetch`, as light-trace would: one is enough.
 
 require('./node-sdk.cjs')
-require('./light-trace-in-code.cjs')({ outbound: { undici: false } })
+const { register, inOneTrace } = require('./light-trace-in-code.cjs')
+register(inOneTrace)

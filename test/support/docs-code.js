@@ -1,0 +1,14 @@
+'use strict'
+
+const { readFileSync } = require('node:fs')
+const { join } = require('node:path')
+
+/** The code blocks of a language (`js`, `ts`, `sh`, …) that a page of the docs has under a heading: tests run what the docs show. */
+function docsCode (page, heading, language) {
+  const text = readFileSync(join(__dirname, '../../docs', page), 'utf8')
+  const section = text.split(/^(?=#+ )/m).find((part) => part.split('\n')[0].replace(/^#+ /, '') === heading)
+  if (section === undefined) throw new Error(`docs/${page} has no heading ${heading}`)
+  return [...section.matchAll(new RegExp('^```' + language + '\\n([\\s\\S]*?)^```', 'gm'))].map(([, code]) => code)
+}
+
+module.exports = { docsCode }
