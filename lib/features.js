@@ -51,7 +51,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     })
   },
   accounts: {
-    asked: isSlowSaid,
+    asked: (settings) => isSlowSaid(settings) || settings.configFile !== null, // the file may say what is slow
     routeAsks: isSlowSaid,
     load: () => require('./features/accounts.js')
   },

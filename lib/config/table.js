@@ -45,7 +45,7 @@ const OPTIONS = {
   keep: group({ ...ASKED, whenTrue: { errors: true }, live: true, resolve: orNothingToKeep }, {
     errors: { check: boolean, default: false },
     aborted: { check: boolean, default: false },
-    slowerThanMs: { check: notNegative('milliseconds'), default: Infinity },
+    slow: { check: boolean, default: false }, // by the option below, or the route's
     asked: { check: boolean, default: false },
     // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
     maxPerSecond: { check: notNegative('requests a second'), default: 100 }
@@ -56,14 +56,8 @@ const OPTIONS = {
     errorsPerSecond: { check: count, default: 0 },
     blockedLoop: { check: boolean, default: false }
   }),
-  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY }, {
-    // What `keep` calls slow is slow, unless `slow` says otherwise.
-    afterMs: {
-      check: notNegative('milliseconds'),
-      default: 250,
-      variables: ['LIGHT_TRACE_SLOW_AFTER_MS'],
-      read: (names, env, { given }) => given.keep?.slowerThanMs ?? env.integer(names)
-    }
+  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY, live: true }, {
+    afterMs: { check: notNegative('milliseconds'), default: 250, variables: ['LIGHT_TRACE_SLOW_AFTER_MS'], read: (names, env) => env.integer(names) }
   }),
   maxSampledPerSecond: { check: notNegative('spans'), default: Infinity },
   configFile: { check: text, resolve: (file) => path.resolve(file) },
@@ -192,8 +186,8 @@ module.exports = { LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIAB
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function orNothingToKeep (keep) {
-  const { errors, aborted, asked, slowerThanMs, maxPerSecond } = keep
-  return (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0 ? keep : null
+  const { errors, aborted, slow, asked, maxPerSecond } = keep
+  return (errors || aborted || slow || asked) && maxPerSecond > 0 ? keep : null
 }
 
 // For request.trace.keep(), where there is no `keep`.

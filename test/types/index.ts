@@ -40,7 +40,7 @@ expectAssignable<LightTraceOptions>({
   tracerProvider: new BasicTracerProvider(),
   registerGlobals: true,
   sampler: 0.1,
-  keep: { errors: true, slowerThanMs: 500 },
+  keep: { errors: true, slow: true },
   maxSampledPerSecond: 200,
   slow: { afterMs: 500 },
   ignore: ['/health', '/assets/*', /^\/internal/, (request: FastifyRequest) => request.method === 'OPTIONS'],
