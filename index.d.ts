@@ -386,6 +386,8 @@ declare namespace lightTrace {
 
   /** See docs/logs.md. Levels are names of the logger's. */
   export interface LogsOptions {
+    /** `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. @default true */
+    ids?: boolean | undefined
     /**
      * `true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as `exporter` (docs/options.md) takes
      * it. `true`: where spans go.
@@ -398,8 +400,11 @@ declare namespace lightTrace {
     unsampledLevel?: string | undefined
     /** How many lines of one level are exported in a second. @default 10000 */
     maxPerSecond?: number | undefined
-    /** The least level of lines that are held, and printed if the request fails or is slow. */
-    buffer?: string | undefined
+    /**
+     * The least level of lines that are held, and printed if the request fails or is slow: `'debug'`. `false`: none are held.
+     * @default false
+     */
+    buffer?: string | false | undefined
   }
 
   /** When the event loop counts as blocked, see docs/slow.md. */
@@ -598,9 +603,10 @@ declare namespace lightTrace {
      */
     clientErrors?: boolean | undefined
     /**
-     * `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See docs/recipes.md. An object: exported lines (docs/logs.md)
-     * too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.
-     * @default true
+     * `{ ids, export, buffer, level, unsampledLevel, maxPerSecond }`: trace ids on log lines (docs/recipes.md), exported lines
+     * (docs/logs.md) and held lines (docs/logs.md). `true`: the ids alone, and what `OTEL_LOGS_EXPORTER` says. `false`: nothing, whatever
+     * it says.
+     * @default { ids: true }
      */
     logs?: LogsOptions | boolean | undefined
     /**

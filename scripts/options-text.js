@@ -135,8 +135,10 @@ const OPTIONS = {
     more: "The span's status stays unset."
   },
   logs: {
-    text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See [recipes.md](recipes.md#trace-ids-on-log-lines). An object: [exported lines](logs.md) too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.'
+    text: '`{ ids, export, buffer, level, unsampledLevel, maxPerSecond }`: [trace ids on log lines](recipes.md#trace-ids-on-log-lines), [exported lines](logs.md) and [held lines](logs.md#the-debug-lines-of-requests-that-fail). `true`: the ids alone, and what `OTEL_LOGS_EXPORTER` says. `false`: nothing, whatever it says.',
+    default: '`{ ids: true }`'
   },
+  'logs.ids': { text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`.' },
   'logs.export': {
     text: "`true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as [`exporter`](options.md#the-exporter) takes it.",
     more: '`true`: where spans go.',
@@ -145,7 +147,7 @@ const OPTIONS = {
   'logs.level': { text: "The least level that is exported: `'info'`.", default: "the logger's" },
   'logs.unsampledLevel': { text: 'The least level that is exported of requests that are not sampled.' },
   'logs.maxPerSecond': { text: 'How many lines of one level are exported in a second.' },
-  'logs.buffer': { text: 'The least level of lines that are held, and printed if the request fails or is slow.' },
+  'logs.buffer': { text: "The least level of lines that are held, and printed if the request fails or is slow: `'debug'`. `false`: none are held.", type: 'string | false', default: '`false`' },
   replyHeader: {
     text: "`'server-timing'`: send the trace id to the caller in this response header.",
     more: 'It is appended to the metrics of the application: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.',
@@ -306,7 +308,7 @@ const VARIABLES = [
     default: 'those of the conventions',
     text: 'A list of methods that replaces it: comma-separated, case-sensitive. Other methods are recorded as `_OTHER`.'
   },
-  { rows: ['slow.afterMs'], text: "From how many milliseconds on a request's span says [what it waited for](slow.md). See `slow`." },
+  { rows: ['slow.afterMs'], text: 'From how many milliseconds on a request is slow. See `slow`.' },
   {
     rows: ['blockedLoop'],
     default: '`false`',

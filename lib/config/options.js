@@ -61,7 +61,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
   })
   const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
   const settings = settle(ROWS, given, { given, env, fromFile })
-  const hasLogs = typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
+  const hasLogs = given.logs !== false && (typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined)
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined
   warnAboutUnread(given, settings, env)
   return Object.freeze({
@@ -70,7 +70,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     resource,
     exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env, hasMetrics || hasLogs),
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
-    logs: given.logs !== false, // the ids on the application's own lines
+    logIds: (given.logs?.ids ?? given.logs) !== false, // on the application's own lines
     exportedLogs: hasLogs ? signals().resolveLogs(given, env, settings.limits) : null,
     metrics: hasMetrics ? signals().resolveMetrics(given, env) : null,
     platform: serverlessPlatform(env),
