@@ -287,8 +287,8 @@ declare namespace lightTrace {
     errors?: boolean | undefined
     /** Export unsampled requests whose client left before the response was there. Any stranger can send such requests. @default false */
     aborted?: boolean | undefined
-    /** Export unsampled requests that take longer than this many milliseconds. @default Infinity */
-    slowerThanMs?: number | undefined
+    /** Export unsampled requests that are slow by `slow.afterMs`. @default false */
+    slow?: boolean | undefined
     /**
      * Export unsampled requests for which the application calls `request.trace.keep(reason)`. It does so with the others, too: this is for
      * `keep` without any of them.
@@ -318,8 +318,8 @@ declare namespace lightTrace {
   /** What is slow, see docs/slow.md. */
   export interface SlowOptions {
     /**
-     * Milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on.
-     * @default keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250
+     * Milliseconds; 0: each request is slow. Requests that failed or are kept also say what they waited for, from 20 ms on.
+     * @default LIGHT_TRACE_SLOW_AFTER_MS, 250
      */
     afterMs?: number | undefined
   }
@@ -386,6 +386,8 @@ declare namespace lightTrace {
 
   /** See docs/logs.md. Levels are names of the logger's. */
   export interface LogsOptions {
+    /** `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. @default true */
+    ids?: boolean | undefined
     /**
      * `true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as `exporter` (docs/options.md) takes
      * it. `true`: where spans go.
@@ -398,8 +400,11 @@ declare namespace lightTrace {
     unsampledLevel?: string | undefined
     /** How many lines of one level are exported in a second. @default 10000 */
     maxPerSecond?: number | undefined
-    /** The least level of lines that are held, and printed if the request fails. */
-    buffer?: string | undefined
+    /**
+     * The least level of lines that are held, and printed if the request fails or is slow: `'debug'`. `false`: none are held.
+     * @default false
+     */
+    buffer?: string | false | undefined
   }
 
   /** When the event loop counts as blocked, see docs/slow.md. */
@@ -513,8 +518,8 @@ declare namespace lightTrace {
      */
     sampler?: SamplerOption | undefined
     /**
-     * `{ errors, aborted, slowerThanMs, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application
-     * asks for. `true`: those that failed. See docs/sampling.md.
+     * `{ errors, aborted, slow, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application asks for.
+     * `true`: those that failed. See docs/sampling.md.
      * @default false
      */
     keep?: KeepOptions | boolean | undefined
@@ -525,16 +530,16 @@ declare namespace lightTrace {
      */
     recorder?: RecorderOptions | boolean | undefined
     /**
-     * From how many milliseconds on a request's span says what it waited for (docs/slow.md). Without it: `keep.slowerThanMs`, then
-     * `LIGHT_TRACE_SLOW_AFTER_MS`, then 250. `false`: never. The attributes are `light_trace.time.*`.
+     * From how many milliseconds on a request is slow. A slow request says what it waited for (docs/slow.md), `keep: { slow: true }`
+     * exports it and `logs.buffer` prints its lines. `false`: none is slow. The attributes are `light_trace.time.*`.
      * @default { afterMs: 250 }
      */
     slow?: SlowOptions | boolean | undefined
     /** An upper bound for sampled requests per second, including those whose callers set the sampled flag. @default Infinity */
     maxSampledPerSecond?: number | undefined
     /**
-     * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs` hold in place of these options, and from each change of it on.
-     * It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.
+     * The path of a JSON file whose `sampler`, `keep`, `slow`, `ignore` and `logs` hold in place of these options, and from each change of
+     * it on. It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.
      */
     configFile?: string | undefined
     /**
@@ -598,9 +603,10 @@ declare namespace lightTrace {
      */
     clientErrors?: boolean | undefined
     /**
-     * `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See docs/recipes.md. An object: exported lines (docs/logs.md)
-     * too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.
-     * @default true
+     * `{ ids, export, buffer, level, unsampledLevel, maxPerSecond }`: trace ids on log lines (docs/recipes.md), exported lines
+     * (docs/logs.md) and held lines (docs/logs.md). `true`: the ids alone, and what `OTEL_LOGS_EXPORTER` says. `false`: nothing, whatever
+     * it says.
+     * @default { ids: true }
      */
     logs?: LogsOptions | boolean | undefined
     /**

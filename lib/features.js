@@ -51,7 +51,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     })
   },
   accounts: {
-    asked: isSlowSaid,
+    asked: (settings) => isSlowSaid(settings) || settings.configFile !== null, // the file may say what is slow
     routeAsks: isSlowSaid,
     load: () => require('./features/accounts.js')
   },
@@ -74,7 +74,8 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     load: () => require('./features/logs/app-logs.js')
   },
   'log-ids': {
-    started: ({ logs }, { log }) => logs && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
+    // Records need their request also where lines have no ids.
+    started: ({ logIds, exportedLogs }, { log }) => (logIds || exportedLogs !== null) && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
     load: () => require('./features/log-ids.js')
   },
   unrouted: {

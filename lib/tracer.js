@@ -35,6 +35,7 @@ class Tracer {
     this.scope = scope
     this.stats = new Stats()
     this.sampler = samplerOf(settings.sampler, report)
+    this.slow = { ...settings.slow } // `configFile` may change it, see RouteInfo
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
     this.keep = null // what decides about requests that have ended, and about their children

@@ -48,10 +48,10 @@ const OPTIONS = {
     type: 'SamplerOption'
   },
   'sampler.perSecond': { text: 'About how many traces per second start here. The routes share them: rare routes are sampled whole, busy ones share the rest.' },
-  keep: { text: '`{ errors, aborted, slowerThanMs, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application asks for. `true`: those that failed. See [sampling.md](sampling.md#keep).' },
+  keep: { text: '`{ errors, aborted, slow, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application asks for. `true`: those that failed. See [sampling.md](sampling.md#keep).' },
   'keep.errors': { text: 'Export unsampled requests that end with an error.' },
   'keep.aborted': { text: 'Export unsampled requests whose client left before the response was there. Any stranger can send such requests.' },
-  'keep.slowerThanMs': { text: 'Export unsampled requests that take longer than this many milliseconds.' },
+  'keep.slow': { text: 'Export unsampled requests that are slow by `slow.afterMs`.' },
   'keep.asked': { text: 'Export unsampled requests for which the application calls `request.trace.keep(reason)`. It does so with the others, too: this is for `keep` without any of them.' },
   'keep.maxPerSecond': { text: 'About how many requests per second `keep` exports at most. Beyond it some are exported, and [say for how many they stand](sampling.md#keep).' },
   recorder: {
@@ -63,14 +63,14 @@ const OPTIONS = {
   'recorder.errorsPerSecond': { text: 'About so many answers of 5xx within a second make a snapshot. `0`: none do.' },
   'recorder.blockedLoop': { text: 'With `blockedLoop`: a blocked event loop makes a snapshot.' },
   slow: {
-    text: "From how many milliseconds on a request's span says [what it waited for](slow.md). Without it: `keep.slowerThanMs`, then `LIGHT_TRACE_SLOW_AFTER_MS`, then 250. `false`: never.",
+    text: 'From how many milliseconds on a request is slow. A slow request says [what it waited for](slow.md), `keep: { slow: true }` exports it and `logs.buffer` prints its lines. `false`: none is slow.',
     more: 'The attributes are `light_trace.time.*`.',
     default: '`{ afterMs: 250 }`'
   },
-  'slow.afterMs': { text: 'Milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on.', default: '`keep.slowerThanMs`, `LIGHT_TRACE_SLOW_AFTER_MS`, `250`' },
+  'slow.afterMs': { text: 'Milliseconds; 0: each request is slow. Requests that failed or are kept also say what they waited for, from 20 ms on.', default: '`LIGHT_TRACE_SLOW_AFTER_MS`, `250`' },
   maxSampledPerSecond: { text: 'An upper bound for sampled requests per second, including those whose callers set the sampled flag.' },
   configFile: {
-    text: 'The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs` hold in place of these options, and [from each change of it on](#rates-without-a-deploy).',
+    text: 'The path of a JSON file whose `sampler`, `keep`, `slow`, `ignore` and `logs` hold in place of these options, and [from each change of it on](#rates-without-a-deploy).',
     more: 'It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.'
   },
   ignore: {
@@ -135,8 +135,10 @@ const OPTIONS = {
     more: "The span's status stays unset."
   },
   logs: {
-    text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See [recipes.md](recipes.md#trace-ids-on-log-lines). An object: [exported lines](logs.md) too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.'
+    text: '`{ ids, export, buffer, level, unsampledLevel, maxPerSecond }`: [trace ids on log lines](recipes.md#trace-ids-on-log-lines), [exported lines](logs.md) and [held lines](logs.md#the-debug-lines-of-requests-that-fail). `true`: the ids alone, and what `OTEL_LOGS_EXPORTER` says. `false`: nothing, whatever it says.',
+    default: '`{ ids: true }`'
   },
+  'logs.ids': { text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`.' },
   'logs.export': {
     text: "`true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as [`exporter`](options.md#the-exporter) takes it.",
     more: '`true`: where spans go.',
@@ -145,7 +147,7 @@ const OPTIONS = {
   'logs.level': { text: "The least level that is exported: `'info'`.", default: "the logger's" },
   'logs.unsampledLevel': { text: 'The least level that is exported of requests that are not sampled.' },
   'logs.maxPerSecond': { text: 'How many lines of one level are exported in a second.' },
-  'logs.buffer': { text: 'The least level of lines that are held, and printed if the request fails.' },
+  'logs.buffer': { text: "The least level of lines that are held, and printed if the request fails or is slow: `'debug'`. `false`: none are held.", type: 'string | false', default: '`false`' },
   replyHeader: {
     text: "`'server-timing'`: send the trace id to the caller in this response header.",
     more: 'It is appended to the metrics of the application: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.',
@@ -306,7 +308,7 @@ const VARIABLES = [
     default: 'those of the conventions',
     text: 'A list of methods that replaces it: comma-separated, case-sensitive. Other methods are recorded as `_OTHER`.'
   },
-  { rows: ['slow.afterMs'], text: "From how many milliseconds on a request's span says [what it waited for](slow.md). See `slow`." },
+  { rows: ['slow.afterMs'], text: 'From how many milliseconds on a request is slow. See `slow`.' },
   {
     rows: ['blockedLoop'],
     default: '`false`',

@@ -4,9 +4,9 @@
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
-const fs = require('node:fs')
 const path = require('node:path')
 const { answer } = require('../run/ipc')
+const accountsIn = require('../server/accounts')
 
 const FLUSH_MS = 60_000 // under valgrind everything takes some thirty times as long
 // So a collector that is not there would be asked as many times more often for each request, and what is counted would be the
@@ -55,8 +55,6 @@ function slowDownTimers () {
 
 // As often per request as without valgrind, see lib/features/accounts.js. A tree that is compared with may have none.
 function sampleAsOften () {
-  const file = path.join(process.env.LIGHT_TRACE_ROOT, 'lib/features/accounts.js')
-  if (!fs.existsSync(file)) return
-  const { spaceBy, SPACING_MS } = require(file)
-  spaceBy(SPACING_MS * TIMES_SLOWER)
+  const { spaceBy, SPACING_MS } = accountsIn(process.env.LIGHT_TRACE_ROOT)
+  spaceBy?.(SPACING_MS * TIMES_SLOWER)
 }

@@ -85,7 +85,7 @@ const headerNames = listOf((path, value) => {
 })
 
 // Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
-// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (name) has one.
+// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (path) has one.
 function object (shape, meant = undefined) {
   const known = Object.keys(shape)
   const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
@@ -97,10 +97,10 @@ function object (shape, meant = undefined) {
         if (member !== undefined) read[name] = shape[name](prefix + name, member)
         continue
       }
-      const hint = meant?.(name)
+      const hint = meant?.(prefix + name)
       const nearest = hint === undefined ? nearestName(name, known) : undefined
       if (onStranger === null || nearest !== undefined) {
-        const help = nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
+        const help = hint !== undefined ? `use ${hint}` : nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
         throw new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${help}`)
       }
       onStranger(name, hint)

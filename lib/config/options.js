@@ -35,7 +35,8 @@ const ELSEWHERE = [
   ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
   ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate', 'traceIdRatio'],
   ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],
-  ['keep: { errors: true, slowerThanMs: 1000 }', 'keepErrors', 'keepSlow', 'slowerThanMs', 'errors'],
+  ['keep: { errors: true, slow: true }', 'keepErrors', 'keepSlow', 'errors'],
+  ['keep: { errors: true, slow: true } and slow: { afterMs: 1000 }', 'slowerThanMs', 'keep.slowerThanMs', 'configFile.keep.slowerThanMs'],
   ["ignore: ['/health']", 'exclude', 'excludePaths', 'excludeUrls'],
   ["resource: { 'service.version': '1.2.3' }", 'serviceVersion', 'version', 'resourceAttributes'],
   ["resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'],
@@ -60,7 +61,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
   })
   const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
   const settings = settle(ROWS, given, { given, env, fromFile })
-  const hasLogs = typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
+  const hasLogs = given.logs !== false && (typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined)
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined
   warnAboutUnread(given, settings, env)
   return Object.freeze({
@@ -69,7 +70,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     resource,
     exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env, hasMetrics || hasLogs),
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
-    logs: given.logs !== false, // the ids on the application's own lines
+    logIds: (given.logs?.ids ?? given.logs) !== false, // on the application's own lines
     exportedLogs: hasLogs ? signals().resolveLogs(given, env, settings.limits) : null,
     metrics: hasMetrics ? signals().resolveMetrics(given, env) : null,
     platform: serverlessPlatform(env),
@@ -82,6 +83,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
 /** What is set and has no effect, or another than it seems. */
 function warnAboutUnread (given, settings, env) {
   if (settings.recorder?.blockedLoop && settings.blockedLoop === null) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
+  if (settings.keep?.slow && settings.slow.afterMs === Infinity && settings.configFile === null) env.warn('LT_WARN_OPTION_MEANING', 'keep.slow keeps nothing but requests of routes with their own `slow`: the option `slow` is false')
   for (const pattern of given.ignore ?? []) if (isLikeExpression(pattern)) env.warn('LT_WARN_OPTION_MEANING', expressionWarning(pattern))
   if (given.buffer?.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
     env.inform('OTEL_BSP_MAX_QUEUE_SIZE is ignored: it counts spans, and the buffer of light-trace is limited in bytes, by buffer.maxBytes')
@@ -114,9 +116,10 @@ function resolveRouteOptions (value) {
 
 /** What `configFile` says; undefined where it says nothing. Throws where it is wrong. The logger knows its levels, see AppLogs.checkLevels(). */
 function resolveLive (value) {
-  const { logs, ...given } = checkOf({ members: liveRows(OPTIONS) })('configFile', value)
-  const live = { sampler: undefined, keep: undefined, ignore: undefined, logs }
-  for (const [name, member] of Object.entries(given)) live[name] = settled(OPTIONS[name], member)
+  const { logs, ...given } = checkOf({ members: liveRows(OPTIONS) }, meant)('configFile', value)
+  const live = { sampler: undefined, keep: undefined, slow: undefined, ignore: undefined, logs }
+  const context = { env: new Environment() } // what a variable says of a member that the file leaves out
+  for (const [name, member] of Object.entries(given)) live[name] = settled(OPTIONS[name], member, context)
   return live
 }
 

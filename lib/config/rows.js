@@ -15,7 +15,7 @@ function group (row, members) {
 function checkOf (row, meant = undefined) {
   const { check, members, whenTrue, whenFalse } = own(row)
   if (check !== undefined) return check
-  const checkMembers = object(Object.fromEntries(Object.entries(members).map(([name, row]) => [name, checkOf(row)])), meant)
+  const checkMembers = object(Object.fromEntries(Object.entries(members).map(([name, row]) => [name, checkOf(row, meant)])), meant)
   return whenTrue === undefined ? checkMembers : orBoolean(checkMembers, whenTrue, whenFalse)
 }
 

@@ -37,13 +37,13 @@ function resolveLogs (options, env, limits) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
   const named = logKind(given, options, env)
   const [exceptions = null] = env.namesOf('OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN', EXCEPTION_SIGNALS) ?? []
-  if (named === 'none' && exceptions === null && given.buffer === undefined) return null
+  if (named === 'none' && exceptions === null && !given.buffer) return null
   const kind = named === 'none' ? 'otlp' : named
   if (env.text('OTEL_BLRP_MAX_QUEUE_SIZE') !== undefined) {
     env.inform('OTEL_BLRP_MAX_QUEUE_SIZE is ignored: log records and spans share a buffer that is limited in bytes, by buffer.maxBytes')
   }
   const records = settle(LOG_RECORDS, EMPTY, { env })
-  const { export: _, ...rows } = OPTIONS.logs.members
+  const { ids, export: _, ...rows } = OPTIONS.logs.members
   return Object.freeze({
     ...settle(rows, given, { env }),
     exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT') : null,

@@ -23,7 +23,9 @@ const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSe
 const AGGREGATIONS = { __proto__: null, explicit_bucket_histogram: 'explicit', base2_exponential_bucket_histogram: 'exponential' }
 const SPAN_KINDS = Object.freeze({ __proto__: null, internal: 0, server: 1, client: 2, producer: 3, consumer: 4 })
 
-const level = anyOf("the name of one of the logger's levels", (value) => typeof value === 'string' && value.trim() !== '')
+const LEVEL = "the name of one of the logger's levels"
+const isLevel = (value) => typeof value === 'string' && value.trim() !== ''
+const level = anyOf(LEVEL, isLevel)
 
 // A group that is off unless it is asked for.
 const ASKED = { whenTrue: EMPTY, whenFalse: false }
@@ -45,7 +47,7 @@ const OPTIONS = {
   keep: group({ ...ASKED, whenTrue: { errors: true }, live: true, resolve: orNothingToKeep }, {
     errors: { check: boolean, default: false },
     aborted: { check: boolean, default: false },
-    slowerThanMs: { check: notNegative('milliseconds'), default: Infinity },
+    slow: { check: boolean, default: false }, // by the option below, or the route's
     asked: { check: boolean, default: false },
     // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
     maxPerSecond: { check: notNegative('requests a second'), default: 100 }
@@ -56,14 +58,8 @@ const OPTIONS = {
     errorsPerSecond: { check: count, default: 0 },
     blockedLoop: { check: boolean, default: false }
   }),
-  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY }, {
-    // What `keep` calls slow is slow, unless `slow` says otherwise.
-    afterMs: {
-      check: notNegative('milliseconds'),
-      default: 250,
-      variables: ['LIGHT_TRACE_SLOW_AFTER_MS'],
-      read: (names, env, { given }) => given.keep?.slowerThanMs ?? env.integer(names)
-    }
+  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY, live: true }, {
+    afterMs: { check: notNegative('milliseconds'), default: 250, variables: ['LIGHT_TRACE_SLOW_AFTER_MS'], read: (names, env) => env.integer(names) }
   }),
   maxSampledPerSecond: { check: notNegative('spans'), default: Infinity },
   configFile: { check: text, resolve: (file) => path.resolve(file) },
@@ -94,12 +90,14 @@ const OPTIONS = {
   unrouted: { check: boolean, default: false },
   codeLocation: { check: boolean, default: false, read: (names, env, { given }) => given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) },
   clientErrors: { check: boolean, default: true },
+  // true: the ids alone, which leaves the variables in force. false: nothing, whatever they say.
   logs: group({ whenTrue: true, whenFalse: false, default: true }, {
+    ids: { check: boolean, default: true },
     export: { check: orBoolean(exporterOf(EXPORTER_KINDS, 'true', 'false'), true, false), default: false, variables: ['OTEL_LOGS_EXPORTER'] },
     level: { check: level, live: true }, // null: whatever the logger writes
     unsampledLevel: { check: level, default: 'warn', live: true },
     maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // of one level: more than a person or a bill can take
-    buffer: { check: level } // the least level of lines that are held with their request
+    buffer: { check: anyOf(`${LEVEL}, or false`, isLevel, (value) => value === false), resolve: (name) => name || null } // the least level of lines that are held with their request
   }),
   replyHeader: { check: literal('server-timing', false), resolve: (header) => header || null },
   baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: (keys) => Object.freeze([...keys]) },
@@ -192,8 +190,8 @@ module.exports = { LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIAB
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function orNothingToKeep (keep) {
-  const { errors, aborted, asked, slowerThanMs, maxPerSecond } = keep
-  return (errors || aborted || asked || slowerThanMs !== Infinity) && maxPerSecond > 0 ? keep : null
+  const { errors, aborted, slow, asked, maxPerSecond } = keep
+  return (errors || aborted || slow || asked) && maxPerSecond > 0 ? keep : null
 }
 
 // For request.trace.keep(), where there is no `keep`.

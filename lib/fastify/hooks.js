@@ -10,7 +10,7 @@ const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
 const { Callbacks, appendServerTiming } = require('./callbacks.js')
 const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = require('./response-end.js')
-const { startedOf, attachForRoute } = require('../features.js')
+const { startedOf } = require('../features.js')
 const { kContext, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
 /** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
@@ -30,7 +30,6 @@ function fastifyHooks (app, tracer, noTrace) {
   return { onRequest: ownHook(lightTraceOnRequest, 'request'), onError: ownHook(lightTraceOnError, 'request') }
 
   function readyRoute (hooks, request, options) {
-    if (options !== null) attachForRoute(tracer, options)
     for (const part of parts.values()) part.atFirstRequest?.(hooks, request, options)
   }
 

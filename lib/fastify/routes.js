@@ -5,6 +5,7 @@
 const { join, sep } = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { resolveRouteOptions } = require('../config/options.js')
+const { attachForRoute } = require('../features.js')
 const { cleanValue } = require('../span/attributes.js')
 const { SERVER_KEYS } = require('../span/http-info.js')
 const { samplerOf } = require('../sampling/sampler.js')
@@ -35,6 +36,9 @@ function routeContextOf (request) {
   if (config !== undefined) kRouteContext = Object.getOwnPropertySymbols(request).find((symbol) => request[symbol]?.config === config)
   return request[kRouteContext] ?? routeOptions
 }
+
+/** What is slow on the route of a request; undefined where that is not known. */
+function slowOf (request) { return routeContextOf(request).config?.[kRoute]?.slow }
 
 /** Says of a route that has the switch of tracing in the wrong place, or another plugin's. Fastify takes any name. */
 function warnAboutRoute ({ url, trace, config }, report, app) {
@@ -87,6 +91,7 @@ function isOurs (file) {
 }
 
 class Routes {
+  #tracer
   #settings
   #knownMethods
   /** @type {Report} */ #report
@@ -95,7 +100,9 @@ class Routes {
   #noConfig = {}
 
   /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
-  constructor ({ settings, report, parts }, atFirstRequest) {
+  constructor (tracer, atFirstRequest) {
+    const { settings, report, parts } = tracer
+    this.#tracer = tracer
     this.#settings = settings
     this.#parts = parts
     this.#knownMethods = knownMethods(settings.knownMethods)
@@ -115,6 +122,8 @@ class Routes {
   #add (request, config, url, method) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, config.trace)
+    if (info.options !== null) attachForRoute(this.#tracer, info.options) // it may have been declared before us
+    info.slow = info.options?.slow?.afterMs === undefined ? this.#tracer.slow : info.options.slow
     this.#locate(info, config)
     const hooks = config[kRoute] === undefined ? request[kRouteContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
@@ -156,4 +165,4 @@ class Routes {
   }
 }
 
-module.exports = { Routes, routeContextOf, noteDeclaration, warnAboutRoute }
+module.exports = { Routes, routeContextOf, slowOf, noteDeclaration, warnAboutRoute }

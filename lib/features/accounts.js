@@ -18,8 +18,8 @@ const { GOOD } = require('../span/outcome.js')
 
 const SPACING_MS = 5 // of time between samples, and of work between two that read the CPU time: at most 200 a second, 4 us each
 const SAMPLES_MAX = 8192 // which a busy process takes in 40 s; what began before is not explained
-const ERROR_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
-const ERROR_MS_MAX = 3 * SPACING_MS // of a short one: what its samples may be off at its start, at its end, and in work that was not read
+const UNCERTAIN_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
+const UNCERTAIN_MS_MAX = 3 * SPACING_MS // of a short one: what its samples may be off at its start, at its end, and in work that was not read
 
 // Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
 // asked for a minute after each request that wants to know.
@@ -32,27 +32,34 @@ const EXPLAINED_AFTER_MS = 20
 // In seconds.
 const TIMES = [
   ['idle', 'light_trace.time.idle'], ['busy', 'light_trace.time.busy'], ['gc', 'light_trace.time.gc'],
-  ['unscheduled', 'light_trace.time.unscheduled'], ['error', 'light_trace.time.error']
+  ['unscheduled', 'light_trace.time.unscheduled'], ['uncertainty', 'light_trace.time.uncertainty']
 ]
 
 /** An application's part. */
 function attach (tracer) {
+  const infos = [] // of routes without a measure of their own: the application's may change
   return {
     route (info) {
-      const slowAfterMs = info.options?.slow?.afterMs ?? tracer.settings.slow.afterMs
-      // Nobody would see what a provider's span waited for.
-      if (slowAfterMs === Infinity || tracer.output.sdkSpans !== null) return
-      info.explainer = new RouteAccounts(slowAfterMs)
-      info.explainedAfterMs = Math.min(slowAfterMs, EXPLAINED_AFTER_MS)
+      if (tracer.output.sdkSpans !== null) return // what a provider's span waited for could not be seen
+      if (info.slow === tracer.slow) infos.push(info)
+      explainRoute(info)
     },
+    slowChanged () { infos.forEach(explainRoute) },
     settle: settleNow
   }
 }
 
+function explainRoute (info) {
+  const { afterMs } = info.slow
+  const isExplained = afterMs !== Infinity
+  info.explainer = isExplained ? new RouteAccounts(info.slow) : null
+  info.explainedAfterMs = isExplained ? Math.min(afterMs, EXPLAINED_AFTER_MS) : Infinity
+}
+
 /** Explains the requests of a route. */
 class RouteAccounts {
-  constructor (slowAfterMs) {
-    this.slowAfterMs = slowAfterMs
+  constructor (slow) {
+    this.slow = slow
   }
 
   // HOT, once per recorded request.
@@ -65,7 +72,7 @@ class RouteAccounts {
     return isTaken
   }
 
-  explains (span, ms) { return ms >= this.slowAfterMs || span.isKept || span.outcome !== GOOD }
+  explains (span, ms) { return ms >= this.slow.afterMs || span.isKept || span.outcome !== GOOD }
 }
 
 /** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
@@ -179,8 +186,8 @@ function sampleAt (time) {
  * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
  * @returns {boolean} false: nothing is known, and `done` is not called
  *
- * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, error: number }} Accounts in milliseconds; gc: NaN where
- *   Node was not asked, and then part of `busy`; error: by how much each may be wrong
+ * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, uncertainty: number }} Accounts in milliseconds; gc: NaN where
+ *   Node was not asked, and then part of `busy`; uncertainty: by how much each may be wrong
  */
 function account (start, end, done) {
   if (!isKnown) return false
@@ -188,12 +195,12 @@ function account (start, end, done) {
   if (end > dueAt) keepSample(now(), false)
   const [first, final] = [sampleAt(start), sampleOf(taken - 1)]
   if (first === undefined) return false
-  const error = Math.abs(start - first.at) + Math.abs(end - final.at) + Math.max(first.unread, final.unread)
+  const uncertainty = Math.abs(start - first.at) + Math.abs(end - final.at) + Math.max(first.unread, final.unread)
   // A hook before ours that took its time, an end that the application has set.
-  if (error > Math.max(ERROR_MS_MAX, (end - start) * ERROR_SHARE_MAX)) return false
+  if (uncertainty > Math.max(UNCERTAIN_MS_MAX, (end - start) * UNCERTAIN_SHARE_MAX)) return false
   // A loop that has never waited, or an embedder that does not let Node count it.
   if (final.idle === 0) return false
-  const window = { first, final, error, done }
+  const window = { first, final, uncertainty, done }
   if (first.at < watchedSince) settle(window, false)
   else if (waiting.push(window) === 1) setImmediate(settleNow, true) // Node's own come before it
   return true
@@ -207,10 +214,10 @@ function settleNow (hasTurned = false) {
   for (const window of waiting.splice(0)) settle(window, hasTurned)
 }
 
-function settle ({ first, final, error, done }, hasTurned) {
+function settle ({ first, final, uncertainty, done }, hasTurned) {
   const gc = hasTurned && first.at >= watchedSince ? pausedMs(first.at, final.at) : NaN
   // What it throws would end the process here.
-  guarded(done)({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), error })
+  guarded(done)({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), uncertainty })
 }
 
 /**

@@ -156,7 +156,7 @@ class LiveOptions {
   }
 
   /** Applies what the file says, and the options where it says nothing. */
-  #adjust ({ sampler, keep, ignore, logs }) {
+  #adjust ({ sampler, keep, slow, ignore, logs }) {
     const tracer = this.#tracer
     const { settings, parts } = tracer
     const appLogs = parts.get('logs')
@@ -164,6 +164,8 @@ class LiveOptions {
     if (!tracer.sampler.isCustom) tracer.sampler.use(sampler ?? settings.sampler)
     this.#sampler = sampler
     this.#ignore = ignore === undefined ? settings.ignore : ignore
+    Object.assign(tracer.slow, slow ?? settings.slow)
+    parts.get('accounts')?.slowChanged()
     parts.get('keep')?.use(keep === undefined ? settings.keep : keep)
     this.#warnAboutUnheard()
     this.logs = logs

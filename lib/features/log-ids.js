@@ -45,19 +45,15 @@ class LogCorrelation {
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
     if (this.#logs !== null) this.#logs.begun(request, span)
     try {
-      if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') this.#bind(log, span)
-      else if (typeof log.child === 'function') {
-        const child = log.child(bindingsOf(span))
-        if (reply.log === log) reply.log = child
-        request.log = child
-      } else return
+      if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') this.bind(log, span)
+      else if (!this.bindChild(request, reply, log, span)) return
       if (this.#logs !== null) request.log[kLoggedSpan] = span
     } catch {} // a frozen logger, or one that is not what it looks like: its lines go without ids
   }
 
   // pino's setBindings makes JSON of each value anew. If its first call has added just our text, without a serializer or
   // redaction, later requests append it themselves: pino exports its symbols for such integrations.
-  #bind (log, span) {
+  bind (log, span) {
     const plain = this.#plain
     if (plain === undefined) this.#bindFirst(log, span)
     else if (plain !== null && span.flags <= FLAGS_MAX && log[plain.serializersKey] === plain.serializers && log.setBindings === plain.setBindings) {
@@ -79,6 +75,15 @@ class LogCorrelation {
     if (isPlain) this.#plain = { bindingsKey, serializersKey, serializers, setBindings }
   }
 
+  /** Gives a request whose logger others may have a child of it. Returns whether it could. */
+  bindChild (request, reply, log, span) {
+    if (typeof log.child !== 'function') return false
+    const child = log.child(bindingsOf(span))
+    if (reply.log === log) reply.log = child
+    request.log = child
+    return true
+  }
+
   // Found once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
   #isOwn ({ server, id, log }, route) {
     if (route.loggingServer === server) return true
@@ -86,6 +91,12 @@ class LogCorrelation {
     route.loggingServer = server
     return true
   }
+}
+
+/** Where lines have no ids, and are exported: the logger knows its request's span, and says what it said. */
+class LogFollower extends LogCorrelation {
+  bind () {}
+  bindChild () { return false }
 }
 
 const FACTORY_LENGTH = 3 // of Fastify's own; the documentation's form takes the request too
@@ -115,6 +126,9 @@ function ownerOf (log, name) {
   return owner
 }
 
-function started (app, { parts }) { return new LogCorrelation(app, parts.get('logs') ?? null) }
+function started (app, { parts, settings }) {
+  const Follower = settings.logIds ? LogCorrelation : LogFollower
+  return new Follower(app, parts.get('logs') ?? null)
+}
 
 module.exports = { started }

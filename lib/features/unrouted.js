@@ -80,7 +80,9 @@ class Unrouted {
 
   #routeOf (method) {
     let info = this.#routes.get(method)
-    if (info === undefined) this.#routes.set(method, info = routeInfo(method, '', this.#knownMethods))
+    if (info !== undefined) return info
+    this.#routes.set(method, info = routeInfo(method, '', this.#knownMethods))
+    info.slow = this.#tracer.slow
     return info
   }
 }

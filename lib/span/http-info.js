@@ -2,6 +2,8 @@
 
 // What is the same in many HTTP server spans, of a route and of a connection. Both have a slot for their encoded bytes.
 
+const NEVER = Object.freeze({ afterMs: Infinity })
+
 /** One method on one route. */
 class RouteInfo {
   /**
@@ -20,6 +22,7 @@ class RouteInfo {
     this.rate = null // what a sampler by rate knows of it
     this.keepRate = null // what `keep` knows of it
     this.options = null // the route's `config.trace`, resolved
+    this.slow = NEVER // from how many milliseconds on a request is slow: the route's own, or Tracer.slow, which may change
     this.requestMethod = method // as it came; lib/fastify/routes.js finds the info by it
     this.next = undefined // the info of another method on the same route
     this.encoded = null // route templates, see lib/otlp/templates.js

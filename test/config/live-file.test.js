@@ -11,6 +11,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { resolveLive } = require('../../lib/config/options')
 const { LiveFile } = require('../../lib/features/live-file')
 const { Report, Said } = require('../../lib/runtime/report')
 const { collectorFor } = require('../support/collector')
@@ -19,7 +20,7 @@ const { without } = require('../support/features')
 const DEADLINE_MS = 20_000
 const isWindows = process.platform === 'win32'
 
-async function liveApp (t, content, options = {}, logger = {}) {
+async function liveApp (t, content, options = {}, logger = {}, routes = undefined) {
   const file = options.configFile ?? join(t.testdir({}), 'light-trace.json')
   const write = (value) => {
     fs.writeFileSync(`${file}.new`, typeof value === 'string' ? value : JSON.stringify(value))
@@ -45,6 +46,7 @@ async function liveApp (t, content, options = {}, logger = {}) {
   app.get('/', async () => 'ok')
   app.get('/health', async () => 'ok')
   app.get('/failing', async () => { throw new Error('x') })
+  routes?.(app)
   await app.ready()
   const names = async (...urls) => {
     collector.reset()
@@ -73,6 +75,38 @@ test('sampler, keep and ignore of the file hold from the first request on, and e
   t.same(await names('/', '/health'), ['GET /'])
   t.same(warnings(), [])
   t.equal(lines.filter(({ msg }) => msg.endsWith('has changed and is applied')).length, 3)
+})
+
+test('what is slow by the file is kept and explained from then on, but for routes with a measure of their own', { skip: without('keep') || without('accounts') }, async (t) => {
+  const { change, collector, names, warnings } = await liveApp(t, {}, { sampler: 'always_off', keep: { slow: true }, slow: false }, {}, (app) => {
+    app.get('/own', { config: { trace: { slow: { afterMs: 1e6 } } } }, async () => 'ok')
+  })
+  const explained = async () => (await collector.spans()).filter(({ attributes }) => 'light_trace.time.busy' in attributes).length
+  t.same(await names('/', '/own'), [])
+  change({ slow: { afterMs: 0 } })
+  t.ok(await until(async () => (await names('/', '/own')).join() === 'GET /' && await explained() === 1))
+  change({ slow: false })
+  t.ok(await until(async () => (await names('/', '/own')).length === 0))
+  change({ slow: { afterMs: 0 } })
+  t.ok(await until(async () => (await names('/', '/own')).length === 1))
+  change({})
+  t.ok(await until(async () => (await names('/', '/own')).length === 0), 'as the options say')
+  t.same(warnings(), [])
+})
+
+test('`slow: true` in the file is what the variable says', (t) => {
+  t.teardown(() => { delete process.env.LIGHT_TRACE_SLOW_AFTER_MS })
+  t.same(resolveLive({ slow: true }).slow, { afterMs: 250 })
+  process.env.LIGHT_TRACE_SLOW_AFTER_MS = '70'
+  t.same(resolveLive({ slow: true }).slow, { afterMs: 70 })
+  t.same(resolveLive({ slow: false }).slow, { afterMs: Infinity })
+  t.equal(resolveLive({}).slow, undefined)
+  t.end()
+})
+
+test('keep.slowerThanMs in the file: the message has what to write', (t) => {
+  t.throws(() => resolveLive({ keep: { slowerThanMs: 500 } }), { code: 'LT_ERR_OPTION_UNKNOWN', message: 'unknown option `configFile.keep.slowerThanMs`: use keep: { errors: true, slow: true } and slow: { afterMs: 1000 }' })
+  t.end()
 })
 
 test('a byte order mark is no part of the file', async (t) => {

@@ -42,7 +42,7 @@ test('without options and variables everything has its documented default', (t) 
     unrouted: false,
     codeLocation: false,
     namesOpen: false,
-    logs: true,
+    logIds: true,
     exportedLogs: null,
     replyHeader: null,
     metrics: null,
@@ -71,12 +71,12 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ tracerProvider: provider }, 'tracerProvider', provider],
     [{ tracerProvider: false }, 'tracerProvider', false],
     [{ registerGlobals: false }, 'registerGlobals', false],
-    [{ keep: { errors: true, slowerThanMs: 500 } }, 'keep', { errors: true, aborted: false, slowerThanMs: 500, asked: false, maxPerSecond: 100 }],
-    [{ keep: { slowerThanMs: 500 } }, 'keep', { errors: false, aborted: false, slowerThanMs: 500, asked: false, maxPerSecond: 100 }],
-    [{ keep: { asked: true } }, 'keep', { errors: false, aborted: false, slowerThanMs: Infinity, asked: true, maxPerSecond: 100 }],
-    [{ keep: { aborted: true, maxPerSecond: 5 } }, 'keep', { errors: false, aborted: true, slowerThanMs: Infinity, asked: false, maxPerSecond: 5 }],
+    [{ keep: { errors: true, slow: true } }, 'keep', { errors: true, aborted: false, slow: true, asked: false, maxPerSecond: 100 }],
+    [{ keep: { slow: true } }, 'keep', { errors: false, aborted: false, slow: true, asked: false, maxPerSecond: 100 }],
+    [{ keep: { asked: true } }, 'keep', { errors: false, aborted: false, slow: false, asked: true, maxPerSecond: 100 }],
+    [{ keep: { aborted: true, maxPerSecond: 5 } }, 'keep', { errors: false, aborted: true, slow: false, asked: false, maxPerSecond: 5 }],
     [{ keep: { errors: true, maxPerSecond: 0 } }, 'keep', null],
-    [{ keep: { errors: true } }, 'keep', { errors: true, aborted: false, slowerThanMs: Infinity, asked: false, maxPerSecond: 100 }],
+    [{ keep: { errors: true } }, 'keep', { errors: true, aborted: false, slow: false, asked: false, maxPerSecond: 100 }],
     [{ keep: {} }, 'keep', null],
     [{ keep: false }, 'keep', null],
     [{ slow: { afterMs: 500 } }, 'slow', { afterMs: 500 }],
@@ -84,9 +84,7 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ slow: true }, 'slow', { afterMs: 250 }],
     [{ slow: {} }, 'slow', { afterMs: 250 }],
     [{ slow: false }, 'slow', { afterMs: Infinity }],
-    [{ keep: { slowerThanMs: 1000 } }, 'slow', { afterMs: 1000 }],
-    [{ keep: { slowerThanMs: 1000 }, slow: { afterMs: 100 } }, 'slow', { afterMs: 100 }],
-    [{ keep: { errors: true } }, 'slow', { afterMs: 250 }],
+    [{ keep: { slow: true } }, 'slow', { afterMs: 250 }],
     [{ maxSampledPerSecond: 0.5 }, 'maxSampledPerSecond', 0.5],
     [{ configFile: 'x.json' }, 'configFile', path.resolve('x.json')],
     [{ trustIncoming: false }, 'trustIncoming', false],
@@ -105,7 +103,11 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ outbound: false }, 'outbound', { http: false, undici: false, libraries: false, channels: {}, propagateTo: null, graphqlDocuments: false, fold: false }],
     [{ unrouted: true }, 'unrouted', true],
     [{ codeLocation: true }, 'codeLocation', true],
-    [{ logs: false }, 'logs', false],
+    [{ logs: false }, 'logIds', false],
+    [{ logs: true }, 'logIds', true],
+    [{ logs: { ids: false } }, 'logIds', false],
+    [{ logs: { buffer: false } }, 'logIds', true],
+    [{ logs: { ids: true, export: false, buffer: false } }, 'exportedLogs', null],
     [{ replyHeader: 'server-timing' }, 'replyHeader', 'server-timing'],
     [{ replyHeader: false }, 'replyHeader', null],
     [{ buffer: { maxBytes: 65536 } }, 'buffer', { maxBytes: 65536, flushDelayMs: 1000 }],
@@ -177,7 +179,7 @@ test('an unknown member of an object of ours throws, also where it resembles non
 })
 
 test('true is what most people mean by it', (t) => {
-  t.same(resolve({ keep: true }).keep, { errors: true, aborted: false, slowerThanMs: Infinity, asked: false, maxPerSecond: 100 })
+  t.same(resolve({ keep: true }).keep, { errors: true, aborted: false, slow: false, asked: false, maxPerSecond: 100 })
   t.same(resolve({ spans: true }).spans, { handler: true, hooks: [] })
   t.same(resolve({ spans: false }).spans, resolve({}).spans)
   t.same(resolve({ outbound: true }).outbound, resolve({}).outbound)
@@ -214,8 +216,8 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ tracerProvider: true }, 'received true'],
     [{ tracerProvider: {} }, '`tracerProvider` must be a TracerProvider with getTracer(), or false, received an object'],
     [{ registerGlobals: 'yes' }, "`registerGlobals` must be true or false, received 'yes'"],
-    [{ keep: 1 }, '`keep` must be true, false or an object with errors, aborted, slowerThanMs, asked, maxPerSecond, received 1'],
-    [{ keep: { slowerThanMs: '1s' } }, "received '1s'"],
+    [{ keep: 1 }, '`keep` must be true, false or an object with errors, aborted, slow, asked, maxPerSecond, received 1'],
+    [{ keep: { slow: 500 } }, '`keep.slow` must be true or false, received 500'],
     [{ slow: 500 }, '`slow` must be true, false or an object with afterMs, received 500'],
     [{ slow: { afterMs: '500' } }, "`slow.afterMs` must be a number of milliseconds, 0 or more, received '500'"],
     [{ slow: { afterMs: NaN } }, 'received NaN'],

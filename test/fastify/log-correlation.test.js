@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const pino = require('pino')
 const { tracedApp } = require('../support/traced-app')
+const { without } = require('../support/features')
 
 function linesOf (options = {}) {
   const lines = []
@@ -136,12 +137,26 @@ test('unsampled requests carry ids too, ignored ones none', async (t) => {
   t.same(idsOf(lines.find(({ msg }) => msg === 'ignored')), NONE)
 })
 
-test('logs: false leaves every line alone', async (t) => {
-  const { lines, logger } = linesOf()
-  const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs: false }, routes })
-  await app.inject('/')
-  for (const line of lines) t.same(idsOf(line), NONE)
-})
+for (const logs of [false, { ids: false }, { ids: false, buffer: 'debug' }]) {
+  test(`logs: ${JSON.stringify(logs)} leaves every line alone`, { skip: logs.buffer !== undefined && without('logs') }, async (t) => {
+    const { lines, logger } = linesOf()
+    const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs }, routes })
+    await app.inject('/')
+    await app.inject('/error')
+    t.ok(lines.length > 5)
+    for (const line of lines) t.same(idsOf(line), NONE)
+  })
+}
+
+for (const logs of [true, {}, { ids: true }, { export: false, buffer: false }]) {
+  test(`logs: ${JSON.stringify(logs)} is the ids, and no more`, async (t) => {
+    const { lines, logger } = linesOf()
+    const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs }, routes })
+    const ids = expected((await app.inject('/')).body)
+    t.same(idsOf(lines.find(({ msg }) => msg === 'by the request')), ids)
+    t.equal(app.lightTrace.stats().logs, undefined)
+  })
+}
 
 test('a user\'s own keys are untouched', async (t) => {
   const { lines, logger } = linesOf({ base: { service: 'shop' }, mixin: () => ({ mixed: 1 }), formatters: { level: (level) => ({ level }) } })

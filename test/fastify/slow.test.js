@@ -11,9 +11,10 @@ const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { connect, signal } = require('../support/raw-client')
 const { without } = require('../support/features')
+const { runInChild } = require('../support/child')
 
 const ALL = { config: { trace: { slow: { afterMs: 0 } } } }
-const KEYS = ['busy', 'error', 'gc', 'idle', 'unscheduled'].map((name) => `light_trace.time.${name}`)
+const KEYS = ['busy', 'gc', 'idle', 'uncertainty', 'unscheduled'].map((name) => `light_trace.time.${name}`)
 const TIMES = 8 // a busy machine may take the CPU away between two clocks, and then a request says nothing
 const waits = () => sleep(30) // what fails at once has no time to explain
 const saidBy = ({ attributes }) => Object.keys(attributes).filter((key) => key.startsWith('light_trace.time.')).sort()
@@ -89,7 +90,7 @@ test('the parts are the request, as far as they say', async (t) => {
   saysAll(t, spans)
   for (const { attributes, duration } of spans.filter((span) => saidBy(span).length > 0)) {
     const sum = ['idle', 'busy', 'gc', 'unscheduled'].reduce((total, name) => total + attributes[`light_trace.time.${name}`], 0) * 1000
-    t.ok(Math.abs(sum - duration) <= attributes['light_trace.time.error'] * 1000 + 0.01, `${sum} ms of ${duration}`)
+    t.ok(Math.abs(sum - duration) <= attributes['light_trace.time.uncertainty'] * 1000 + 0.01, `${sum} ms of ${duration}`)
   }
 })
 
@@ -114,18 +115,56 @@ test('`slow: false` switches it off for all, but for routes that ask', async (t)
 })
 
 test('a request that is not sampled says it where it is kept', { skip: without('keep') }, async (t) => {
-  const traced = await tracedApp(t, { routes, trace: { slow: undefined, sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } } })
+  const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 }, sampler: 'always_off', keep: { errors: true, slow: true } } })
   await ask(traced.origin, '/fast', ...times('/fails'))
   const spans = await traced.collector.spans()
   t.same(new Set(spans.map(({ attributes }) => attributes['light_trace.kept'])), new Set(['error']))
   saysAll(t, spans.slice(1)) // Node is asked for collections from the first on
 })
 
-test('what `keep` calls slow is slow', async (t) => {
-  const traced = await tracedApp(t, { routes, trace: { slow: undefined, keep: { slowerThanMs: 0 } } })
+test('what is slow is kept, prints its held lines and is explained, by one number for the application and one for a route', { skip: without('keep') || without('logs') }, async (t) => {
+  const lines = []
+  const stream = { write: (line) => { lines.push(JSON.parse(line)) } }
+  const traced = await tracedApp(t, {
+    fastify: { logger: { level: 'info', stream } },
+    trace: { slow: { afterMs: 1e6 }, sampler: 'always_off', keep: { slow: true }, logs: { buffer: 'debug' } },
+    routes (app) {
+      const says = async ({ log, url }) => {
+        log.debug(url)
+        return 'ok'
+      }
+      app.get('/fast', says)
+      app.get('/all', ALL, says)
+      app.get('/never', { config: { trace: { slow: false } } }, says)
+    }
+  })
   await warm(traced)
-  await ask(traced.origin, ...times('/fast'))
-  saysAll(t, await traced.collector.spans())
+  lines.length = 0
+  await ask(traced.origin, '/fast', '/never', ...times('/all'))
+  const spans = await traced.collector.spans()
+  t.same(spans.map(({ attributes }) => [attributes['url.path'], attributes['light_trace.kept']]), times(['/all', 'slow']))
+  saysAll(t, spans)
+  t.same(lines.filter(({ buffered }) => buffered).map(({ msg }) => msg), times('/all'))
+})
+
+// In a process of its own: what is found once is found.
+test('a route that was declared before the plugin has its own `slow` where Fastify keeps its routes elsewhere, too', { skip: without('sdk') }, async (t) => {
+  const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
+    const app = Fastify({ forceCloseConnections: true })
+    const config = { trace: { slow: { afterMs: 0 } } }
+    const routeOptions = { value: { url: '/', config } } // another config than Fastify's object has
+    app.addHook('onRequest', async (request) => { Object.defineProperty(request, 'routeOptions', routeOptions) })
+    app.get('/', { config }, async () => 'ok')
+    const onEnd = ({ attributes }) => say(attributes)
+    await app.register(lightTrace, { slow: false, registerGlobals: false, spanProcessors: [{ onStart () {}, onEnd, async forceFlush () {}, async shutdown () {} }] })
+    const origin = await app.listen({ port: 0, host: '127.0.0.1' })
+    while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1)) // as in warm()
+    for (let i = 0; i < 10; i++) await (await fetch(origin)).text()
+    await app.close()
+  }).exit
+  t.equal(code, 0)
+  t.equal(said.length, 10)
+  saysAll(t, said.slice(2).map((attributes) => ({ attributes })))
 })
 
 test('HTTP/2 and a client that leaves', async (t) => {

@@ -87,7 +87,7 @@ test('a second app in the process that collects for the first one makes no span 
 const suspicious = {
   'trusts no caller': { trustIncoming: false },
   'asks about each caller': { trustIncoming: () => false },
-  'keeps failed and slow requests': { keep: { errors: true, slowerThanMs: 0 }, sampler: 'always_off' },
+  'keeps failed and slow requests': { keep: { errors: true, slow: true }, slow: { afterMs: 0 }, sampler: 'always_off' },
   'shows its spans to processors': { spanProcessors: [{ onStart () {}, onEnd () {} }], trustIncoming: false },
   'samples by an object': { sampler: { shouldSample: () => ({ decision: 2 }), toString: () => 'all' }, trustIncoming: false }
 }

@@ -25,10 +25,21 @@ const { targets, judge } = require('../../bench/targets')
 const { mean95 } = require('../../bench/run/statistics')
 const { routes } = require('../../bench/routes')
 const { cases, seeds } = require('../../bench/cases')
+const accountsIn = require('../../bench/server/accounts')
 const runLoad = require('../../bench/load/run-load')
 const { seedsTable } = require('../../bench/report/seeds-table')
 
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
+
+test('the accounts of a tree are found where it has them, and are not asked for where it has none', async (t) => {
+  for (const place of ['features', 'runtime']) {
+    const tree = t.testdir({ lib: { [place]: { 'accounts.js': 'exports.spaceBy = () => 7' } } })
+    t.equal(accountsIn(tree).spaceBy(), 7, place)
+    delete require.cache[path.join(tree, 'lib', place, 'accounts.js')]
+  }
+  t.same(accountsIn(t.testdir({ lib: {} })), {})
+  t.type(accountsIn(path.join(__dirname, '../..')).spaceBy, 'function')
+})
 
 test('a slice with a fault is compared with its neighbours, and a verdict needs more than a median', async (t) => {
   const slice = (ms) => Array(100).fill(ms)

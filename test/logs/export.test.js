@@ -68,6 +68,49 @@ test('the span that is active at the call, the request\'s ids outside of its con
   for (const { attributes } of records) for (const key of ['trace_id', 'span_id', 'trace_flags', 'pid', 'hostname', 'time', 'level']) t.notOk(key in attributes)
 })
 
+for (const factory of [false, true]) {
+  test(`with ids: false the lines have no ids, and their records all that belongs to them${factory ? ', but for what a shared logger says outside of its request' : ''}`, { skip: without('log-ids') }, async (t) => {
+    let request
+    const { app, lines, exported } = await loggingApp(t, {
+      logs: { ids: false, export: true, buffer: 'debug' },
+      fastify: factory ? { childLoggerFactory: (logger) => logger } : {},
+      routes: (app) => app.get('/', async (req, reply) => {
+        request = req
+        req.log.info('in the request')
+        if (!factory) req.log.child({ part: 'cart' }).debug('held')
+        return reply.code(500).send('no')
+      })
+    })
+    await app.inject('/')
+    request.log.info('after, outside of its context')
+    t.notMatch(lines.join(), 'trace_id')
+    const records = await exported()
+    const found = Object.fromEntries(records.map(({ body, traceId, spanId }) => [body, [traceId, spanId]]))
+    const own = [request.trace.traceId, request.trace.spanId]
+    t.same(found['in the request'], own)
+    t.same(found['incoming request'], own)
+    t.same(found['after, outside of its context'], factory ? ['', ''] : own)
+    if (!factory) t.same(found.held, own)
+  })
+}
+
+test('`logs: false` exports nothing, whatever the variables say; `logs: true` does what they say', async (t) => {
+  for (const [logs, count, events] of [[false, 0, 1], [true, 3, 0]]) {
+    const sink = await startMetricSink(t)
+    const { code } = await runInChild(t, async ({ Fastify, lightTrace }, logs) => {
+      const app = Fastify({ logger: { stream: { write () {} } } })
+      await app.register(lightTrace, { logs })
+      app.get('/', async () => { throw new Error('no') })
+      await app.inject('/')
+      await app.close()
+    }, { args: [logs], env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin, OTEL_LOGS_EXPORTER: 'otlp', OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN: 'logs' } }).exit
+    t.equal(code, 0)
+    t.equal(sink.records.filter(({ eventName }) => eventName === '').length, count)
+    t.equal(sink.records.filter(({ eventName }) => eventName !== '').length, 1 - events)
+    t.equal(sink.requests.flatMap(({ spans = [] }) => spans)[0].events.length, events, 'an exception is where it was')
+  }
+})
+
 test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', { skip: without('log-ids') }, async (t) => {
   const sink = await startMetricSink(t)
   const stream = { write () {} }
@@ -517,6 +560,8 @@ test('wrong options', async (t) => {
   for (const [logs, message] of [
     [{ export: 'kafka' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'console', 'none' or an object with a url/],
     [{ export: true, level: 5 }, /`logs.level` must be the name of one of the logger's levels/],
+    [{ ids: 'trace' }, /`logs.ids` must be true or false/],
+    [{ buffer: true }, /`logs.buffer` must be the name of one of the logger's levels, or false, received true/],
     [{ exports: true }, /did you mean `logs.export`/],
     [{ export: true, maxPerSecond: -1 }, /`logs.maxPerSecond` must be/],
     ['on', /`logs` must be true, false or an object/]

@@ -62,11 +62,26 @@ for (const isExported of [true, false]) {
   })
 }
 
-test('of slow requests, where `keep` says what is slow; and what comes later of them', { skip: without('keep') }, async (t) => {
-  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { keep: { slowerThanMs: SLOW_MS } }, routes })
+test('of slow requests, without `keep` too; and what comes later of them', async (t) => {
+  const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { slow: { afterMs: SLOW_MS } }, routes })
   for (const url of ['/ok', '/slow']) await app.inject(url)
   await app.isOver
   t.same(said(lines), [['ok 2', false], ['slow 1', true], ['late', true]])
+})
+
+test('a route has its own measure of slow; without any no request is slow', async (t) => {
+  const { app, lines } = await loggingApp(t, {
+    logs: { buffer: 'debug' },
+    trace: { slow: false, sampler: 'always_off' },
+    routes (app) {
+      const says = async ({ log, url }) => log.debug(`slow ${url}`)
+      app.get('/', says)
+      app.route({ method: ['GET', 'HEAD', 'POST'], url: '/own', config: { trace: { slow: { afterMs: 0 } } }, handler: says })
+    }
+  })
+  await app.inject('/')
+  for (const method of ['GET', 'HEAD', 'POST']) await app.inject({ method, url: '/own' })
+  t.same(said(lines), Array(3).fill(['slow /own', true]))
 })
 
 test('of a request whose span the application gave status ERROR', async (t) => {

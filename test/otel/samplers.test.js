@@ -103,7 +103,7 @@ test('a route has a sampler of its own', async (t) => {
 
 test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') || without('testing') }, async (t) => {
   const seen = []
-  const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slowerThanMs: 1e6 } }, [seeing(seen)], keepRoutes)
+  const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slow: true }, slow: { afterMs: 1e6 } }, [seeing(seen)], keepRoutes)
   const failed = await app.inject('/fail')
   t.match(failed.json().headers.traceparent, /-02$/)
   await app.inject('/fine')
@@ -120,7 +120,7 @@ test('keep exports failed and slow requests with their children, marked, and tel
 
 test('kept spans reach exporters of the SDK', { skip: without('keep') || without('testing') }, async (t) => {
   const exporter = new InMemorySpanExporter()
-  const { app } = await traced(t, { sampler: 'always_off', keep: { slowerThanMs: 0 } }, [new BatchSpanProcessor(exporter)], keepRoutes)
+  const { app } = await traced(t, { sampler: 'always_off', keep: { slow: true }, slow: { afterMs: 0 } }, [new BatchSpanProcessor(exporter)], keepRoutes)
   await app.inject('/fine')
   await app.lightTrace.flush()
   t.same(exporter.getFinishedSpans().map(({ name }) => name).sort(), ['GET /fine', 'first', 'grandchild', 'second'])

@@ -85,9 +85,9 @@ test('work that the CPU time was not read for had the CPU, and is part of the er
   }
   while (!ask()); // a busy machine had the CPU meanwhile
   settleNow()
-  const [{ unscheduled, error }] = said
+  const [{ unscheduled, uncertainty }] = said
   t.ok(unscheduled < 1e-6, `${unscheduled} ms`)
-  t.ok(error >= SPACING_MS, `${error} ms`)
+  t.ok(uncertainty >= SPACING_MS, `${uncertainty} ms`)
   work(3 * SPACING_MS)
   takeDueSample(now())
   t.equal(account(now(), now(), () => t.fail('it is called')), false, 'too much of it')
@@ -150,10 +150,10 @@ test('of the samples those nearest to start and end are subtracted, and the requ
   const [start, end] = [first.at + 4, now() - 4]
   t.equal(account(start, end, (parts) => said.push(parts)), true)
   settleNow()
-  const [{ idle, busy, unscheduled, error }] = said
+  const [{ idle, busy, unscheduled, uncertainty }] = said
   const tooMuch = idle + busy + unscheduled - (end - start)
   t.ok(tooMuch >= 8, `${tooMuch} ms`)
-  t.ok(tooMuch <= error + 1e-6, `${tooMuch} ms of ${error}`)
+  t.ok(tooMuch <= uncertainty + 1e-6, `${tooMuch} ms of ${uncertainty}`)
 })
 
 /** It does so where nothing is due at once: before it, nothing is known. */

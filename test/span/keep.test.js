@@ -158,16 +158,33 @@ test('request.trace.keep() without the option, outside of a request, with nonsen
 })
 
 test('what failed is an error, what took long is slow, and the client that left is asked about by itself', async (t) => {
-  const { keep } = keeper({ errors: true, slowerThanMs: 100 })
-  t.equal(keep.reasonFor(FAILED, 1), 'error')
-  t.equal(keep.reasonFor(LEFT, 101), 'slow', 'a slow one is, whoever leaves')
-  t.equal(keep.reasonFor(LEFT, 100), '')
-  t.equal(keep.reasonFor(GOOD, 100), '')
+  const { keep } = keeper({ errors: true, slow: true })
+  t.equal(keep.reasonFor(FAILED, 1, 100), 'error')
+  t.equal(keep.reasonFor(LEFT, 100, 100), 'slow', 'a slow one is, whoever leaves')
+  t.equal(keep.reasonFor(LEFT, 99, 100), '')
+  t.equal(keep.reasonFor(GOOD, 99, 100), '')
+  t.equal(keeper({ errors: true }).keep.reasonFor(GOOD, 100, 100), '')
+})
+
+test('with `slow: false` none is slow, which a line says, but for routes that have their own', async (t) => {
+  const lines = []
+  const { app, collector } = await tracedApp(t, {
+    listen: false,
+    fastify: { logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } },
+    trace: { sampler: 'always_off', keep: { slow: true }, slow: false },
+    routes (app) {
+      app.get('/', async () => 'ok')
+      app.get('/own', { config: { trace: { slow: { afterMs: 0 } } } }, async () => 'ok')
+    }
+  })
+  for (const url of ['/', '/own']) await app.inject(url)
+  t.same((await collector.spans()).map(({ name, attributes }) => [name, attributes['light_trace.kept']]), [['GET /own', 'slow']])
+  t.match(lines, [{ code: 'LT_WARN_OPTION_MEANING', msg: /keep\.slow/ }])
 })
 
 function keeper (settings) {
   const stats = new Stats()
   const lines = []
   const report = { warn: (code) => { if (!lines.includes(code)) lines.push(code) } }
-  return { keep: new Keep({ errors: true, aborted: false, slowerThanMs: Infinity, maxPerSecond: 100, ...settings }, stats, report), stats, lines }
+  return { keep: new Keep({ errors: true, aborted: false, slow: false, maxPerSecond: 100, ...settings }, stats, report), stats, lines }
 }

@@ -198,9 +198,9 @@ test('what goes on after a failed request belongs to it, in what is exported', {
   t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:0'])
 })
 
-test('keep.slowerThanMs: a slow request says 1 as well', { skip: without('keep') }, async (t) => {
+test('keep.slow: a slow request says 1 as well', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
-    listen: false, trace: { sampler: 0.5, keep: { slowerThanMs: 0 } }, routes: (app) => app.get('/', async () => ({}))
+    listen: false, trace: { sampler: 0.5, keep: { slow: true }, slow: { afterMs: 0 } }, routes: (app) => app.get('/', async () => ({}))
   })
   for (let i = 0; i < 8; i++) await app.inject('/')
   const spans = await collector.spans()

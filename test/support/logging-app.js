@@ -1,6 +1,7 @@
 'use strict'
 
-// An app whose lines are exported to a collector on loopback, and kept as they were printed.
+// An app whose lines are exported to a collector on loopback, and kept as they were printed. No request is slow, as any may be on a
+// busy machine.
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
@@ -13,7 +14,7 @@ async function loggingApp (t, { logger = {}, fastify = {}, trace = {}, logs = { 
   const stream = { write: (line) => { lines.push(line) } }
   const app = Fastify({ logger: { level: 'info', stream, ...logger }, ...fastify })
   t.teardown(() => app.close())
-  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs, ...trace })
+  await app.register(lightTrace, { exporter: { url: sink.url }, registerGlobals: false, logs, slow: false, ...trace })
   await routes?.(app)
   await app.ready()
   const exported = async () => {

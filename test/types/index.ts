@@ -24,6 +24,7 @@ app.register(lightTrace.default, { sampler: 0.1, prefix: '/api' })
 app.register(lightTrace, () => ({ serviceName: 'shop' }))
 fastify({ http2: true }).register(lightTrace, { logs: false })
 fastify({ logger: { level: 'silent' } }).register(lightTrace, { logs: false })
+fastify({ logger: false }).register(lightTrace, { logs: { ids: true, export: false, buffer: false } })
 // @ts-expect-error
 app.register(lightTrace, { samplr: 0.1 })
 // @ts-expect-error
@@ -40,7 +41,7 @@ expectAssignable<LightTraceOptions>({
   tracerProvider: new BasicTracerProvider(),
   registerGlobals: true,
   sampler: 0.1,
-  keep: { errors: true, slowerThanMs: 500 },
+  keep: { errors: true, slow: true },
   maxSampledPerSecond: 200,
   slow: { afterMs: 500 },
   ignore: ['/health', '/assets/*', /^\/internal/, (request: FastifyRequest) => request.method === 'OPTIONS'],
@@ -61,7 +62,7 @@ expectAssignable<LightTraceOptions>({
     propagateTo: (url: string) => true
   },
   unrouted: true,
-  logs: { export: { url: 'http://localhost:4318' }, level: 'info', unsampledLevel: 'error', maxPerSecond: 100, buffer: 'debug' },
+  logs: { ids: false, export: { url: 'http://localhost:4318' }, level: 'info', unsampledLevel: 'error', maxPerSecond: 100, buffer: 'debug' },
   replyHeader: 'server-timing',
   buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
   closeTimeoutMs: 5000,

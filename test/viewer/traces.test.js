@@ -313,7 +313,7 @@ test('a trace as text says why a request was answered with a 4xx, which is no er
   t.equal(await lineOf(2), 'SERVER GET /users/:id    12.5 ms  200')
 })
 
-const SLOW = { ...request, ms: 1240, attributes: { ...request.attributes, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.0354, 'light_trace.time.error': 0.001 } }
+const SLOW = { ...request, ms: 1240, attributes: { ...request.attributes, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.0354, 'light_trace.time.uncertainty': 0.001 } }
 
 test('a slow request says what it waited for: in its text, its row and the figures of its route', async (t) => {
   const viewer = await startViewer(t)

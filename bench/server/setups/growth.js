@@ -6,7 +6,7 @@ const http = require('node:http')
 const net = require('node:net')
 const path = require('node:path')
 const bareKeptTick = require('./bare-kept-tick')
-const { spaceBy } = require(path.join(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..'), 'lib/features/accounts'))
+const { spaceBy = nothing } = require('../accounts')(process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..'))
 
 const KEYS = Array.from({ length: 256 }, (_, i) => `app.key.${i}`)
 const ANSWER = { hello: 'world' }

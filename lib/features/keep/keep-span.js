@@ -35,7 +35,7 @@ class KeepServerSpan extends ServerSpan {
   }
 
   finish (endedAt) {
-    const why = this.asked || this.keep.reasonFor(this.outcome, endedAt - this.start)
+    const why = this.asked || this.keep.reasonFor(this.outcome, endedAt - this.start, this.route.slow.afterMs)
     const tracestate = why === '' ? null : this.keep.take(this, now())
     if (tracestate !== null) {
       this.kept = why

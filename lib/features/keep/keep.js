@@ -29,9 +29,9 @@ class Keep {
   serverSpan (pipeline, start, route, peer, url) { return new KeepServerSpan(pipeline, start, route, peer, url, this) }
 
   /** 'error', 'slow', or '' where it is not asked for. `outcome`: see lib/span/outcome.js. */
-  reasonFor (outcome, durationMs) {
+  reasonFor (outcome, durationMs, slowAfterMs) {
     if (outcome !== '' && this.settings[outcome]) return 'error'
-    return durationMs > this.settings.slowerThanMs ? 'slow' : ''
+    return this.settings.slow && durationMs >= slowAfterMs ? 'slow' : ''
   }
 
   /**
@@ -66,7 +66,7 @@ function lower (tracestate, threshold) {
   return threshold === ALWAYS || threshold < own ? withThreshold(tracestate, threshold) : tracestate
 }
 
-const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slowerThanMs: Infinity }) // where the recorder alone is asked for
+const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slow: false }) // where the recorder alone is asked for
 
 /** An application's part: `keep`, which `configFile` may change, and the recorder. */
 class KeepPart {

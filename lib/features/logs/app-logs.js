@@ -17,6 +17,7 @@ const { RateLimit } = require('../../sampling/sampler.js')
 const { read } = require('../../span/attributes.js')
 const { Scope } = require('../../span/recording-span.js')
 const { kLoggedSpan, symbolOf } = require('../../fastify/keys.js')
+const { slowOf } = require('../../fastify/routes.js')
 const { RecordEncoder } = require('./record-encoder.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
@@ -72,7 +73,7 @@ class AppLogs {
     if (!lines && buffer === null) return
     this.#openTap()
     if (this.#tap !== null && buffer !== null) {
-      this.#held = holdLines(app, buffer, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
+      this.#held = holdLines(app, buffer, (request) => slowOf(request) ?? tracer.slow, () => tracer.parts.get('keep')?.settings ?? null, (logged) => this.#printHeld(logged), () => this.#tap.flush())
     } else if (this.#tap === null && (buffer !== null || !byCommand)) {
       tracer.report.warn('LT_WARN_LOGGER', 'logs.export and logs.buffer have no effect: the logger is not pino, is disabled, or another application already exports it')
     }

@@ -118,11 +118,12 @@ const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from whi
 /**
  * @param {object} app whose requests hold lines
  * @param {string} lowest the least level that is held
- * @param {() => { slowerThanMs: number, aborted: boolean } | null} keepOf what is worth printing beside failures
+ * @param {(request: object) => { afterMs: number }} slowOf from when on a request is slow, which makes its lines worth printing
+ * @param {() => { aborted: boolean } | null} keepOf what `keep` keeps is worth it, too
  * @param {(said: object) => void} print prints what `take` was given
  * @param {() => void} flush has it printed at once
  */
-function holdLines (app, lowest, keepOf, print, flush) {
+function holdLines (app, lowest, slowOf, keepOf, print, flush) {
   let characters = 0 // that all requests hold
   const ranks = Array.from({ length: REQUEST_CHARACTERS_MAX / RANK_CHARACTERS + 1 }, () => new Set()) // those that hold lines, by how much
   let hasFactories = false
@@ -160,9 +161,7 @@ function holdLines (app, lowest, keepOf, print, flush) {
 
   function settle (held, outcome) {
     const { reply, lines } = held
-    const keep = keepOf()
-    const isSlow = reply.elapsedTime >= (keep?.slowerThanMs ?? Infinity)
-    held.isWorth = isSlow || outcome === FAILED || keep?.[outcome] === true
+    held.isWorth = outcome === FAILED || reply.elapsedTime >= slowOf(reply.request).afterMs || keepOf()?.[outcome] === true
     held.lines = []
     held.reply = null
     weigh(held, -held.characters)
