@@ -47,6 +47,7 @@ class AppLogs {
   #scope // of lines
   #sink = null // once the application is open
   #exporter = null
+  #show = null // hands records to the collectors of light-trace/testing, beside the exporter
   #waiting = []
   #requestLine = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #isClosed = false
@@ -221,10 +222,13 @@ class AppLogs {
     else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
-    } else if (this.#exporter?.isAbsent) this.#stats.drop('non_retryable', 1)
-    else {
+    } else {
+      const isAbsent = this.#exporter !== null && this.#exporter.isAbsent
+      if (isAbsent) this.#stats.drop('non_retryable', 1)
+      if (isAbsent && this.#show === null) return
       logged.line = redactedLine(logged.line, this.#tracer.redactor)
-      this.#sink.accept(logged)
+      if (!isAbsent) this.#sink.accept(logged)
+      if (this.#show !== null) this.#show(logged)
     }
   }
 
@@ -244,7 +248,9 @@ class AppLogs {
   #chooseSink () {
     const { settings } = this.#tracer
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
-    if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
+    const show = (logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names)))
+    if (collectors.length > 0 && settings.exporter.idle) return this.#delivering(show)
+    if (collectors.length > 0) this.#show = show
     const { exporter, isText } = this.#settings
     if (exporter === null) {
       const write = toStdout()
