@@ -18,6 +18,7 @@ const { read } = require('../../span/attributes.js')
 const { Scope } = require('../../span/recording-span.js')
 const { kLoggedSpan, symbolOf } = require('../../fastify/keys.js')
 const { RecordEncoder } = require('./record-encoder.js')
+const { loggedError } = require('./logged-error.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
 const { holdLines, tapLogger, whenReleased, levelComparisonOf } = require('./tap.js')
@@ -81,7 +82,7 @@ class AppLogs {
 
   #openTap () {
     const log = this.#log
-    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
+    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger, given) => this.#isHeld(line, level, logger, given))
     // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
     if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
@@ -137,14 +138,14 @@ class AppLogs {
   }
 
   #exception (span, list, time) {
-    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span, error: null })
   }
 
-  #isHeld (line, level, logger) {
+  #isHeld (line, level, logger, given) {
     if (this.#held === null) return false
     try {
       if (!this.#held.isBelow(level, logger)) return false
-      this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
+      this.#held.take({ level, ...this.#logged(line, level, logger, given, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
       this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
@@ -174,7 +175,7 @@ class AppLogs {
       if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
       const context = traceOfLine(active, logger)
       if (context !== undefined && (context.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
-      const logged = this.#logged(line, level, logger, context)
+      const logged = this.#logged(line, level, logger, given, context)
       const request = context === undefined ? read(given, 'req') : undefined
       if (request !== undefined) this.#requestLine = { request, level, logged }
       else this.#take(level, logged)
@@ -210,11 +211,11 @@ class AppLogs {
   /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
   #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
-  #logged (line, level, logger, context) {
+  #logged (line, level, logger, given, context) {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context, error: loggedError(read(given, this.#names.errorKey)) }
   }
 
   #accept (logged) {
