@@ -506,7 +506,10 @@ declare namespace lightTrace {
      * @default OTEL_TRACES_EXPORTER, 'otlp'
      */
     exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
-    /** An array of span processors of OpenTelemetry's SDK 2.x or 3.x. Spans go through them instead of the exporter. */
+    /**
+     * An array of span processors of OpenTelemetry's SDK 2.x or 3.x. They see each span start and end. Beside an `exporter` in code, the
+     * spans go to both; without one, to the processors alone.
+     */
     spanProcessors?: SpanProcessor[] | undefined
     /** A tracer provider of OpenTelemetry's SDK, which then makes the spans. `false`: never use the one that is registered globally. */
     tracerProvider?: TracerProvider | false | undefined

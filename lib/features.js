@@ -11,6 +11,7 @@
 //   routeAsks (options)             whether a route asks for it, by its config.trace
 //   inherits                        it is asked for also where a registration that is replaced has it
 //   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
+//   beside (settings)               whether it has the spans beside where they go: then `beside(tracer, output)` of its file adds it to the ExportMode
 //   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
 //   interop, started, shrinker      that its file has the function of this name, for the seam of this name
 //   calls                           that its file has the tables of the calls of libraries
@@ -97,7 +98,8 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     load: () => require('./features/stages.js')
   },
   sdk: {
-    output: ({ tracerProvider, spanProcessors }, foreign) => Boolean(tracerProvider) || spanProcessors !== null || foreign !== null,
+    output: ({ exporter }, foreign) => exporter.idle || foreign !== null,
+    beside: ({ exporter, spanProcessors }) => !exporter.idle && spanProcessors?.length > 0,
     interop: true,
     load: () => require('./features/sdk/interop.js')
   },
@@ -170,6 +172,9 @@ function partOf (tracer, name) {
 /** Where ended spans go, if not to a collector: see exportMode() in tracer.js. */
 function outputOf (tracer, foreign, suppress) { return first('output', tracer.settings, foreign)?.output(tracer, foreign, suppress) ?? null }
 
+/** Adds to an ExportMode what has the spans as well. */
+function besideOf (tracer, output) { if (!tracer.settings.disabled) first('beside', tracer.settings)?.beside(tracer, output) }
+
 /** What lets another tracer provider, context manager or instrumentation take part in requests; null where nothing does. */
 function interopOf (tracer) { return first('interop')?.interop(tracer) ?? null }
 
@@ -200,4 +205,4 @@ function addSurface (decorator, tracer) {
 /** What the package itself offers of a feature. */
 function load (name) { return FEATURES[name].load() }
 
-module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, hasCalls, calls, addSurface, load }
+module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, besideOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, hasCalls, calls, addSurface, load }

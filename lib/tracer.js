@@ -284,6 +284,12 @@ function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 // collector or nowhere.
 
 function exportMode (tracer) {
+  const mode = ownMode(tracer)
+  features.besideOf(tracer, mode)
+  return mode
+}
+
+function ownMode (tracer) {
   const { settings, report, stats } = tracer
   const { exporter, tracerProvider } = settings
   if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
@@ -325,8 +331,10 @@ class ExportMode {
     this.reason = reason
     this.sink = sink
     this.exporter = exporter
+    this.sender = exporter ?? sink // what is flushed and closed
     this.sdkSpans = sdkSpans // what makes the spans if an SDK's provider does
     this.suppress = suppress
+    this.isBeside = false // whether span processors have the spans as well
   }
 
   /** What may be waiting in memory, shared with log records; undefined where nothing waits here. */
@@ -334,8 +342,16 @@ class ExportMode {
 
   /** The connection for another path of the collector's server; null if there is none or it is another server. */
   shareConnection (exporter) { return this.exporter?.shareConnection(exporter) ?? null }
-  flush (options) { return (this.exporter ?? this.sink).flush(options) }
-  close () { return (this.exporter ?? this.sink).close() }
+
+  /** Hands spans to processors as well: `sink` calls the one that is here, and is flushed and closed in its place. */
+  useBeside (sink, reason) {
+    this.isBeside = true
+    this.sink = this.sender = sink
+    this.reason = reason
+  }
+
+  flush (options) { return this.sender.flush(options) }
+  close () { return this.sender.close() }
 }
 
 module.exports = { Tracer, exportMode }

@@ -39,7 +39,7 @@ const OPTIONS = {
   'exporter.cert': { text: 'A client certificate for mTLS: PEM, or the path of a file. Read once.', type: 'string | Buffer' },
   'exporter.key': { text: 'The key of the client certificate: PEM, or the path of a file. Read once.', type: 'string | Buffer' },
   'exporter.insecureHeaders': { text: 'Headers that look like credentials are not sent over `http:` to another machine, unless this is `true`.', more: '`authorization`, `api-key` and names with `token` are among them.' },
-  spanProcessors: { text: "An array of span processors of OpenTelemetry's SDK 2.x or 3.x. Spans go through them instead of the exporter.", type: 'SpanProcessor[]' },
+  spanProcessors: { text: "An array of span processors of OpenTelemetry's SDK 2.x or 3.x. They see each span start and end. Beside an `exporter` in code, the spans go to both; without one, to the processors alone.", type: 'SpanProcessor[]' },
   tracerProvider: { text: "A tracer provider of OpenTelemetry's SDK, which then makes the spans. `false`: never use the one that is registered globally.", type: 'TracerProvider | false' },
   registerGlobals: { text: 'Register with `@opentelemetry/api` where nothing else is registered, so that `trace.getTracer()` works.' },
   sampler: {

@@ -49,6 +49,7 @@ const table = [
   { name: 'recorded', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with the recorder', options: { plugin: { sampler: 'always_off', recorder: true } } },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
+  { name: 'beside', of: 'lighttrace-beside', against: 'delivered' },
   { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `unrouted: true`', options: { plugin: { unrouted: true } } },
   // Under callgrind every beat is late: no threshold that it could reach, and so no stack is asked for.
   { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `blockedLoop`', options: { plugin: { blockedLoop: { afterMs: 600_000 } } } },

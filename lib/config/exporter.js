@@ -54,14 +54,16 @@ function checkUrl (path, value) {
   return text
 }
 
-// `idle`: something else takes the spans, so that warnings about the exporter's variables are noise. `isShared`: with metrics or logs.
-function resolveExporter (given = EMPTY, idle, environment, isShared = false) {
+// `isShared`: with metrics or logs. Where something else takes the spans, warnings about the exporter's variables are noise.
+function resolveExporter ({ exporter: given = EMPTY, spanProcessors, tracerProvider }, environment, isShared = false) {
   const kind = given.kind ?? kindFromEnvironment(environment)
-  if (idle && given.kind !== undefined && kind !== 'none' && !(isShared && kind === 'otlp')) {
-    environment.warn('LT_WARN_EXPORTER', 'no spans go to `exporter`: `spanProcessors` or `tracerProvider` take them')
+  const isGiven = given.kind !== undefined && kind !== 'none'
+  const idle = Boolean(tracerProvider) || (Boolean(spanProcessors) && !isGiven)
+  if (idle && isGiven && !(isShared && kind === 'otlp')) {
+    environment.warn('LT_WARN_EXPORTER', 'no spans go to `exporter`: `tracerProvider` makes and exports them')
   }
   const env = idle || kind !== 'otlp' ? environment.muted() : environment
-  return otlpSettings(kind, given, endpointOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT')
+  return otlpSettings(kind, given, endpointOfSignal('v1/traces', given, EMPTY, env), env, 'OTEL_BSP_EXPORT_TIMEOUT', 0, idle)
 }
 
 const TRACES_END = /\/v1\/traces$/
@@ -88,8 +90,9 @@ function endpointOfSignal (path, own, shared, env) {
   return url
 }
 
-// `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader.
-function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
+// `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader. `idle`: it
+// gets no spans, because span processors or a tracer provider take them.
+function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0, idle = false) {
   warnAboutEndpoint(url, given, env)
   const isSecure = url.protocol === 'https:'
   const variable = isSecure ? env.find('https_proxy', 'HTTPS_PROXY') : env.find('http_proxy', 'HTTP_PROXY')
@@ -99,6 +102,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0) {
   return withSecrets({
     kind,
     explicit: given.kind !== undefined,
+    idle,
     compression: compressionHere(settled(MEMBERS.compression, given.compression, { env }), env),
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     proxy,

@@ -68,7 +68,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     ...settings,
     serviceName: resource.attributes['service.name'],
     resource,
-    exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env, hasMetrics || hasLogs),
+    exporter: resolveExporter(given, env, hasMetrics || hasLogs),
     namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
     logIds: (given.logs?.ids ?? given.logs) !== false, // on the application's own lines
     exportedLogs: hasLogs ? signals().resolveLogs(given, env, settings.limits) : null,

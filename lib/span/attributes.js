@@ -316,7 +316,7 @@ function rememberErrorType (error, type) {
   if (error !== null && typeof error === 'object') typesByLibrary.set(error, type)
 }
 
-/** A low-cardinality identifier for `error.type`: that of a library's call, the error's code, else its class. */
+/** A low-cardinality identifier for `error.type`: that of a library's call, the error's code, else its name. */
 function errorType (error) {
   const known = typesByLibrary.get(error)
   if (known !== undefined) return known
@@ -331,10 +331,22 @@ function sqlStateOf (error) {
   return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
+// The names of the language's own errors. A class that extends one and sets no name has inherited it, which says little.
+const BUILT_IN = new Set(['Error', 'AggregateError', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError'])
+
 function errorName (error) {
   const name = text(error, 'name')
-  if (name !== '') return cut(name, TYPE_LENGTH_MAX)
-  return error === null ? 'null' : typeof error
+  if (name === '') return error === null ? 'null' : typeof error
+  const isInherited = BUILT_IN.has(name) && attempt(() => Object.hasOwn(error, 'name')) === false
+  return cut((isInherited && className(error)) || name, TYPE_LENGTH_MAX)
+}
+
+function className (error) { return text(read(error, 'constructor'), 'name') }
+
+/** The `exception.type` of spans and of log records: the error's code, else its name. A number is no code: a DOMException's, a driver's. */
+function exceptionType (error) {
+  const code = read(error, 'code')
+  return (typeof code === 'string' && cut(code, TYPE_LENGTH_MAX)) || errorName(error)
 }
 
 /** The attributes of an `exception` event, as a flat list. */
@@ -342,8 +354,7 @@ function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
   if (error === null || (typeof error !== 'object' && typeof error !== 'function')) {
     return ['exception.type', errorName(error), 'exception.message', cut(String(error), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   }
-  const code = read(error, 'code') // a number names no kind: a DOMException's, a driver's
-  const list = ['exception.type', (typeof code === 'string' && cut(code, TYPE_LENGTH_MAX)) || errorName(error)]
+  const list = ['exception.type', exceptionType(error)]
   const problems = read(error, 'validation')
   if (isArray(problems)) return [...list, 'exception.message', cut(validationText(error, problems), Math.min(lengthMax, MESSAGE_LENGTH_MAX))]
   const message = text(error, 'message')
@@ -404,6 +415,8 @@ module.exports = {
   errorType,
   sqlStateOf,
   rememberErrorType,
+  className,
+  exceptionType,
   exceptionAttributes,
   exceptionOf
 }

@@ -311,6 +311,7 @@ class RecordingSpan extends TraceContext {
 
   /** Lets go of what is in its bytes by now: an idle connection keeps the span of its last request. */
   empty () {
+    if (this.pipeline.wantsEnding) return // a processor has it, and may export it later
     this.attributeList = null
     this.attributeShape = EMPTY_SHAPE
     if (this.details !== null) this.details.events = this.details.links = []

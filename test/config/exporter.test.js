@@ -126,14 +126,18 @@ test('headers may be a Map, Headers or another list of pairs, as attributes may'
   t.end()
 })
 
-test('an exporter that gets no spans, because processors or a provider take them, is logged', (t) => {
-  const spanProcessors = [{ onStart () {}, onEnd () {}, forceFlush () {}, shutdown () {} }]
-  const codes = (options) => settled({ spanProcessors, ...options }).codes
+test('an exporter that gets no spans, because a provider makes them, is logged', (t) => {
+  const tracerProvider = { getTracer () {} }
+  const codes = (options) => settled({ tracerProvider, ...options }).codes
   t.same(codes({ exporter: { url: 'http://localhost:1' } }), ['LT_WARN_EXPORTER'])
   t.same(codes({ exporter: 'console' }), ['LT_WARN_EXPORTER'])
   t.same(codes({ exporter: { url: 'http://localhost:1' }, metrics: true }), [], 'metrics go there')
   t.same(codes({ exporter: 'none' }), [])
   t.same(codes({}), [])
+  const spanProcessors = [{ onStart () {}, onEnd () {}, forceFlush () {}, shutdown () {} }]
+  t.same(codes({ spanProcessors, exporter: { url: 'http://localhost:1' } }), ['LT_WARN_EXPORTER'])
+  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:1' } }), [], 'processors are beside it')
+  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:4317' } }), ['LT_WARN_PROTOCOL'], 'and what is said of it is heard')
   t.end()
 })
 

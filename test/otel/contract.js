@@ -226,6 +226,7 @@ function modes (kit) {
   assert.ok(Fastify)
   return {
     natively: native(),
+    'natively, beside processors': native(undefined, () => ({ spanProcessors: [kit.batch(new kit.InMemorySpanExporter())] })),
     'through processors': inMemory(kit, (processor) => ({ spanProcessors: [processor] })),
     'in SDK mode': inMemory(kit, (processor) => ({ tracerProvider: kit.provider([processor]) })),
     'in SDK mode, found in the API': inMemory(kit, () => ({ exporter: undefined }), ({ processor }) => {
@@ -237,12 +238,12 @@ function modes (kit) {
       () => api.context.setGlobalContextManager(new kit.ContextManager().enable()))
   }
 
-  function native (before) {
+  function native (before, optionsFor = () => ({})) {
     return async (t) => {
       const sink = await startSink()
       t.after(() => sink.close())
       return {
-        options: { exporter: { url: sink.url }, buffer: { flushDelayMs: 5 } },
+        options: { exporter: { url: sink.url }, buffer: { flushDelayMs: 5 }, ...optionsFor() },
         spans: async (count) => (await sink.waitFor(count)).map((span) => ({ ...span, exception: exceptionOf(span.events) })),
         before,
         after: before && (() => api.context.disable())

@@ -4,6 +4,7 @@
 // processor. Whatever a request does, all of them must tell the same: the shapes are random, and seeded.
 
 const { test } = require('tap')
+const { testing } = require('../support/collector')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { fromBytes, fromObject } = require('../support/same-span')
@@ -21,7 +22,8 @@ test('the template, the general encoder and the object tell the same span', asyn
     if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
     const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
-    const objects = await tracedApp(t, { trace: common(limits), routes })
+    const beside = await startSink(t) // of an exporter that has the spans after the processor
+    const objects = await tracedApp(t, { trace: { ...(testing !== undefined && { exporter: { url: beside.url } }), ...common(limits) }, routes })
     for (const { origin } of [native, objects]) {
       const random = randomFrom(7)
       for (let n = 0; n < SHAPES; n++) await ask(origin, n, random)
@@ -34,6 +36,7 @@ test('the template, the general encoder and the object tell the same span', asyn
     for (let n = 0; n < SHAPES; n++) t.strictSame(fromBytes(exported[n]), fromObject(collected[n]), `shape ${n}`)
     await native.app.close()
     await objects.app.close()
+    if (testing !== undefined) t.strictSame(beside.spans.map(fromBytes), exported.map(fromBytes), 'beside a processor')
   }
 })
 

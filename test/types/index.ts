@@ -133,6 +133,8 @@ expectAssignable<RouteTraceOptions>({ attributes: (request: FastifyRequest): Att
 // The app.
 expectTypeOf(app.lightTrace.tracer).toBe<Tracer>()
 expectTypeOf(app.lightTrace.tracerProvider).toBe<TracerProvider>()
+expectTypeOf(app.lightTrace.run).toBe<typeof lightTrace.run>()
+expectTypeOf(app.lightTrace.run({ traceparent: 'x' }, { name: 'job' }, (context) => context.traceId)).toBe<string>()
 expectTypeOf(app.lightTrace.flush()).toBe<Promise<void>>()
 expectTypeOf(app.lightTrace.flush({ timeoutMs: 100 })).toBe<Promise<void>>()
 expectTypeOf(app.lightTrace.stats()).toBe<LightTraceStats>()

@@ -9,13 +9,15 @@ const loggerOptions = require('./logger')
 // bench:paired -- --against measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
-// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it; tenants: how many `metrics.attributes` has, in turn
-module.exports = ({ logger, way, tenants, plugin = {} }) => {
+// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it; isBeside: with a
+// processor that does nothing, beside the exporter; tenants: how many `metrics.attributes` has, in turn
+module.exports = ({ logger, way, isBeside, tenants, plugin = {} }) => {
   const lightTrace = require(root)
   const stock = way ? stockPipeline() : null
   const options = {
     ...plugin,
     ...way && { [way]: way === 'spanProcessors' ? [stock.processor] : stock.provider },
+    ...isBeside && { spanProcessors: [{ onStart () {}, onEnding () {}, onEnd () {}, async forceFlush () {}, async shutdown () {} }] },
     ...tenants && { metrics: { attributes: tenantsInTurn(tenants) } }
   }
   let listen

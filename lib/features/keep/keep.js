@@ -92,11 +92,11 @@ class KeepPart {
     ownStarter.decidesByIds = tracer.decidesByIds
   }
 
-  /** The recorder holds spans as a collector takes them. */
+  /** The recorder holds spans as a collector takes them, and processors would not see those that are only recorded. */
   decided () {
     const { settings: { recorder }, output, mode, stats, report } = this.#tracer
-    if (recorder !== null && mode === 'native') this.#recorder = new Recorder(recorder, output, stats, report)
-    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`, 'no effect')
+    if (recorder !== null && mode === 'native' && !output.isBeside) this.#recorder = new Recorder(recorder, output, stats, report)
+    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: spans must go to a collector and nowhere else, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }
 

@@ -19,6 +19,7 @@ const { Scope } = require('../../span/recording-span.js')
 const { kLoggedSpan, symbolOf } = require('../../fastify/keys.js')
 const { slowOf } = require('../../fastify/routes.js')
 const { RecordEncoder } = require('./record-encoder.js')
+const { loggedError } = require('./logged-error.js')
 const { plainRecord, recordJson, recordText } = require('./plain.js')
 const { redactedLine } = require('./redacted-line.js')
 const { holdLines, tapLogger, whenReleased, levelComparisonOf } = require('./tap.js')
@@ -48,6 +49,7 @@ class AppLogs {
   #scope // of lines
   #sink = null // once the application is open
   #exporter = null
+  #show = null // hands records to the collectors of light-trace/testing, beside the exporter
   #waiting = []
   #requestLine = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
   #isClosed = false
@@ -81,7 +83,7 @@ class AppLogs {
 
   #openTap () {
     const log = this.#log
-    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger) => this.#isHeld(line, level, logger))
+    this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger, given) => this.#isHeld(line, level, logger, given))
     // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
     if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
@@ -137,14 +139,14 @@ class AppLogs {
   }
 
   #exception (span, list, time) {
-    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span, error: null })
   }
 
-  #isHeld (line, level, logger) {
+  #isHeld (line, level, logger, given) {
     if (this.#held === null) return false
     try {
       if (!this.#held.isBelow(level, logger)) return false
-      this.#held.take({ level, ...this.#logged(line, level, logger, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
+      this.#held.take({ level, ...this.#logged(line, level, logger, given, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
     } catch (error) { // it is printed
       this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
@@ -174,7 +176,7 @@ class AppLogs {
       if (active !== undefined && active.getValue(SUPPRESS_KEY) === true) return
       const context = traceOfLine(active, logger)
       if (context !== undefined && (context.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
-      const logged = this.#logged(line, level, logger, context)
+      const logged = this.#logged(line, level, logger, given, context)
       const request = context === undefined ? read(given, 'req') : undefined
       if (request !== undefined) this.#requestLine = { request, level, logged }
       else this.#take(level, logged)
@@ -210,11 +212,11 @@ class AppLogs {
   /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
   #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
-  #logged (line, level, logger, context) {
+  #logged (line, level, logger, given, context) {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context, error: loggedError(read(given, this.#names.errorKey)) }
   }
 
   #accept (logged) {
@@ -222,10 +224,13 @@ class AppLogs {
     else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)
-    } else if (this.#exporter?.isAbsent) this.#stats.drop('non_retryable', 1)
-    else {
+    } else {
+      const isAbsent = this.#exporter !== null && this.#exporter.isAbsent
+      if (isAbsent) this.#stats.drop('non_retryable', 1)
+      if (isAbsent && this.#show === null) return
       logged.line = redactedLine(logged.line, this.#tracer.redactor)
-      this.#sink.accept(logged)
+      if (!isAbsent) this.#sink.accept(logged)
+      if (this.#show !== null) this.#show(logged)
     }
   }
 
@@ -245,7 +250,9 @@ class AppLogs {
   #chooseSink () {
     const { settings } = this.#tracer
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.onLog === 'function')
-    if (collectors.length > 0) return this.#delivering((logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names))))
+    const show = (logged) => collectors.forEach((collector) => collector.onLog(plainRecord(logged, this.#names)))
+    if (collectors.length > 0 && settings.exporter.idle) return this.#delivering(show)
+    if (collectors.length > 0) this.#show = show
     const { exporter, isText } = this.#settings
     if (exporter === null) {
       const write = toStdout()

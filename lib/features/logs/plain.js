@@ -8,6 +8,7 @@ const { attempt } = require('../../runtime/report.js')
 const { toObject } = require('../../span/attributes.js')
 const { SCHEMA_URL } = require('../../span/recording-span.js')
 const { resourceOf, scopeOf, attributesOf } = require('../../otlp/json.js')
+const { typeOnLine } = require('./logged-error.js')
 
 // Members of a line that the record says in fields of its own, or the resource.
 const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']
@@ -38,7 +39,7 @@ function plainRecord (logged, names) {
  * @param {number} [countMax] how many attributes are read
  * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many there are beside
  */
-function contentOf ({ line, list, context }, { messageKey, errorKey }, countMax = Infinity) {
+function contentOf ({ line, list, context, error: logged }, { messageKey, errorKey }, countMax = Infinity) {
   if (list !== null) return { body: undefined, list: list.slice(0, countMax * 2), dropped: Math.max(0, list.length / 2 - countMax), context }
   const members = membersOf(line)
   if (members === null) return { body: line.trimEnd(), list: [], dropped: 0, context }
@@ -53,10 +54,10 @@ function contentOf ({ line, list, context }, { messageKey, errorKey }, countMax 
     if (key === messageKey || key === '' || RECORD_KEYS.includes(key)) continue
     if (key === errorKey && isMap(members[key])) {
       const error = members[key]
-      const hasCode = Object.hasOwn(error, 'code') && typeof error.code === 'string' && error.code !== ''
+      const type = typeOnLine(error, logged)
       for (const member of Object.keys(error)) {
-        if (hasCode && member === 'type') {
-          add('exception.type', error, 'code') // as spans have it
+        if (member === 'type' && type !== error.type) {
+          add('exception.type', { type }, 'type')
           add(`${key}.type`, error, 'type')
           continue
         }

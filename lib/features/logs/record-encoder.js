@@ -44,7 +44,7 @@ class RecordEncoder {
     keepAnchored(logged.time)
     try {
       const writer = this.#usualWriter
-      writer.position = logged.list === null ? this.#usual.write(logged.line, logged.bindings) : 0
+      writer.position = logged.list === null ? this.#usual.write(logged.line, logged.bindings, logged.error) : 0
       if (writer.position > 0) this.#add(writer, logged, logged.context ?? this.#usual.contextOfLine())
       else if (logged.line.length > this.#exporter.spanBytesMax) this.#exporter.dropTooLarge(logged.line.length)
       else this.#addParsed(logged)

@@ -27,13 +27,14 @@ const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a 
  * @property {number} severityNumber OpenTelemetry's, 1 to 24
  * @property {string} severityText the level's name; '' where it has none
  * @property {TraceContext | undefined} context the active span at the call
+ * @property {import('./logged-error').LoggedError | null} error that was logged
  */
 
 /**
  * Puts a tap on the destination of a logger, and of all its parents and children that share it. What it calls must not throw.
  * @param {object} log Fastify's `app.log`
  * @param {(line: string, level: number, logger: object, given: object) => void} onLine `given`: the object that was logged
- * @param {(line: string, level: number, logger: object) => boolean} isHeld whether the line is not to be printed now
+ * @param {(line: string, level: number, logger: object, given: object) => boolean} isHeld whether the line is not to be printed now
  * @returns {{ print (line: string, level: number): void, flush (): void, release (): void } | null} null if the logger is not pino's or has a tap already
  */
 function tapLogger (log, onLine, isHeld) {
@@ -93,7 +94,7 @@ function tapOn (stream, onLine, isHeld) {
     write (line) {
       const { lastLevel, lastMsg, lastObj, lastTime, lastLogger } = this
       this.lastMsg = this.lastObj = this.lastLogger = undefined // not kept in memory
-      if (isHeld(line, lastLevel, lastLogger)) return true
+      if (isHeld(line, lastLevel, lastLogger, lastObj)) return true
       if (wantsMetadata) Object.assign(stream, { lastLevel, lastMsg, lastObj, lastTime, lastLogger })
       const answer = stream.write(line)
       onLine(line, lastLevel, lastLogger, lastObj)

@@ -11,6 +11,7 @@ const { json, jsonView, out, outView, cursor, read, isDigits, writeKey, writeFie
 const { EXCEPTION_KEYS, RECORD_KEYS, contextOf } = require('./plain.js')
 
 const EXCEPTION_TEXTS = [...EXCEPTION_KEYS].map((keys) => keys.map((key) => Buffer.from(key)))
+const [[, TYPE]] = EXCEPTION_TEXTS
 const CODE = Buffer.from('code')
 const KEYS_MAX = 64
 const PREFIX_BYTES_MAX = 64
@@ -58,6 +59,7 @@ class UsualLine {
   #digitsAt = 0
   #bindingsAt = 0
   #offset = 0 // of this line, where its bindings begin
+  #type = '' // of the error that was logged with it
 
   /**
    * @param {{ attributes: number, attributeValueLength: number }} limits
@@ -72,12 +74,14 @@ class UsualLine {
 
   /**
    * Writes body and attributes of one line behind a record's head. HOT, once per line where lines are exported. Budget: 0 objects.
-   * @param {string} line @param {string} bindings of its logger
+   * @param {string} line @param {string} bindings of its logger @param {import('./logged-error').LoggedError | null} [error]
    * @returns {number} where they end; 0 if the line is unusual
    */
-  write (line, bindings) {
+  write (line, bindings, error = null) {
     if (line.length > TEXT_LENGTH_MAX) return 0
+    this.#type = ''
     if (bindings !== this.#bindings || last !== this) this.#learn(bindings)
+    if (error !== null) this.#type = error.type
     const end = read(line)
     if (json[0] !== OPEN_BRACE) return 0
     begin()
@@ -190,6 +194,7 @@ class UsualLine {
       const length = cursor[0] - memberStart
       if (json[at] === QUOTE && isText(CODE, memberStart, length)) return NOWHERE // it is the type, which is written by now
       const [, key] = EXCEPTION_TEXTS.find(([member]) => json[at] === QUOTE && isText(member, memberStart, length)) ?? []
+      if (key === TYPE && this.#type !== '' && !isJsonText(this.#type, at)) return NOWHERE // the record may have another
       if (key === undefined) this.#errorPrefix.copy(out, keyStart)
       else cursor[0] = keyStart + key.copy(out, keyStart)
       out[start + 5] = TAG_STRING
@@ -241,6 +246,12 @@ function isText (text, start, length) {
   if (text.length !== length) return false
   for (let i = 0; i < length; i++) if (out[start + i] !== text[i]) return false
   return true
+}
+
+/** Whether the string that begins there is that text, in ASCII and without escapes. */
+function isJsonText (text, at) {
+  for (let i = 0; i < text.length; i++) if (json[at + 1 + i] !== text.charCodeAt(i)) return false
+  return json[at + 1 + text.length] === QUOTE
 }
 
 module.exports = { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE }

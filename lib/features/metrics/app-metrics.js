@@ -115,8 +115,9 @@ class AppMetrics {
     const { exporter, lines, prometheus } = this.settings
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
     for (const collector of collectors) collector.useMetrics(() => this.snapshot())
-    if (exporter !== null && collectors.length === 0) this.#export(this.#otlp(exporter))
-    if (lines && collectors.length === 0) this.#export(this.#lines())
+    const areSent = collectors.length === 0 || !settings.exporter.idle // beside an exporter in code, collectors take nothing from it
+    if (exporter !== null && areSent) this.#export(this.#otlp(exporter))
+    if (lines && areSent) this.#export(this.#lines())
     if (prometheus !== null) this.#releases.push(output.suppress(() => startPrometheusServer(prometheus, this, report)))
   }
 

@@ -31,6 +31,10 @@ class ProcessorSink {
 
   accept (span) {
     this.#options.stats.handedOver++
+    this.handOver(span)
+  }
+
+  handOver (span) {
     const { flags } = span
     // Processors skip what is not sampled, as a span that `keep` has kept. For this call only: its late work asks for its flags.
     span.flags = flags | SAMPLED
@@ -77,6 +81,37 @@ class ProcessorSink {
   }
 }
 
+/** Hands spans to processors, and then to the sink of an exporter, which alone counts them. */
+class BesideSink extends ProcessorSink {
+  #sink
+  #sender
+
+  /** @param {{ flush: Function, close: Function }} sender what sends the spans of `sink` */
+  constructor (sink, sender, processors, options) {
+    super(processors, options)
+    this.#sink = sink
+    this.#sender = sender
+  }
+
+  started (span, context) {
+    super.started(span, context)
+    this.#sink.started?.(span)
+  }
+
+  accept (span) {
+    this.handOver(span)
+    this.#sink.accept(span)
+  }
+
+  discarded (span) {
+    super.discarded(span)
+    this.#sink.discarded?.(span)
+  }
+
+  async flush (options) { await Promise.all([super.flush(options), this.#sender.flush(options)]) }
+  async close () { await Promise.all([super.close(), this.#sender.close()]) }
+}
+
 /** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
 function providerSink (provider, { stats, report, closeTimeoutMs }) {
   async function flush ({ timeoutMs = closeTimeoutMs } = {}) {
@@ -92,4 +127,4 @@ function providerSink (provider, { stats, report, closeTimeoutMs }) {
   }
 }
 
-module.exports = { ProcessorSink, providerSink }
+module.exports = { ProcessorSink, BesideSink, providerSink }

@@ -8,7 +8,7 @@ const { STATUS_ERROR, RecordingSpan } = require('../../span/recording-span.js')
 const { NonRecordingSpan, wrapSpanContext } = require('../../span/child-span.js')
 const { exceptionAttributes, exceptionOf, toObject } = require('../../span/attributes.js')
 const { attempt, counted } = require('../../runtime/report.js')
-const { ProcessorSink, providerSink } = require('./delegated.js')
+const { ProcessorSink, BesideSink, providerSink } = require('./delegated.js')
 const { now, toHrTime } = require('../../runtime/timers.js')
 const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
 const { EMPTY_CONTEXT } = require('../../context/request-context.js')
@@ -250,4 +250,9 @@ function output ({ settings, stats, report }, foreign, suppress) {
   return { mode: 'sdk', reason: `spans are made by ${whose}`, sink: providerSink(provider, { stats, report, closeTimeoutMs }), sdkSpans: new SdkSpans(provider, report) }
 }
 
-module.exports = { output, interop: (tracer) => new SdkInterop(tracer) }
+function beside ({ settings: { spanProcessors, closeTimeoutMs }, stats, report }, output) {
+  const { sink, sender, suppress, reason } = output
+  output.useBeside(new BesideSink(sink, sender, spanProcessors, { stats, report, closeTimeoutMs, suppress }), `${reason} and ${counted(spanProcessors.length, 'span processor')}`)
+}
+
+module.exports = { output, beside, interop: (tracer) => new SdkInterop(tracer) }

@@ -126,9 +126,9 @@ export interface Collector extends SpanProcessor {
    * a TypeError for a budget that is wrong or cannot fail.
    */
   check (budget: Budget): Promise<void>
-  /** The log records of an application with `logs.export`, once no span is running. They are sent nowhere else. */
+  /** The log records of an application with `logs.export`, once no span is running. Unless `exporter` is set in code, they are sent nowhere else. */
   logs (): Promise<CollectedLog[]>
-  /** The metrics of an application with `metrics` on, once no span is running. They are sent nowhere else. */
+  /** The metrics of an application with `metrics` on, once no span is running. Unless `exporter` is set in code, they are sent nowhere else. */
   metrics (): Promise<CollectedMetric[]>
   /** Called by an application with `metrics` on. */
   useMetrics (read: () => Promise<CollectedMetric[]>): void

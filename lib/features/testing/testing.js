@@ -55,7 +55,7 @@ class Collector {
   async forceFlush () {}
   async shutdown () {}
 
-  // An application with `metrics` on calls it, and sends them nowhere else.
+  // An application with `metrics` on calls it. It sends them nowhere else, unless it has an exporter in code.
   useMetrics (read) { this.#metrics = read }
 
   async metrics () {
@@ -66,7 +66,7 @@ class Collector {
     return this.#metrics()
   }
 
-  // An application that exports its log lines gives them here, and sends them nowhere else.
+  // The same for an application that exports its log lines.
   onLog (record) { this.#logs.push(record) }
 
   async logs () {
