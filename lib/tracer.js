@@ -168,7 +168,7 @@ class Tracer {
       const { span, list } = this.startByOptions(callDescriptor, call, context, info, given)
       if (span instanceof ChildSpan) {
         span.callShape = shape
-        if (repeats !== null) repeats.follow(parent, span)
+        if (repeats !== null) repeats.remember(parent, span)
       }
       return measures ? this.observer.calls.measured(span, start, list) : span
     }
@@ -179,7 +179,7 @@ class Tracer {
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
-    if (repeats !== null) repeats.follow(parent, span)
+    if (repeats !== null) repeats.remember(parent, span)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
