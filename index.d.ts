@@ -561,8 +561,8 @@ declare namespace lightTrace {
     redactQuery?: string[] | ((name: string) => boolean) | undefined
     /** `(request) => string`: the name of the request's span, instead of `GET /users/:id`. */
     spanName?: ((request: FastifyRequest) => string) | undefined
-    /** `(request) => attributes` to start the request's span with. */
-    attributes?: ((request: FastifyRequest) => Attributes) | undefined
+    /** Attributes to start each request's span with: an object, which costs nothing per request, or `(request) => attributes`. */
+    attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /** `(span, request)`: called when the request's span has started. */
     onStart?: ((span: Span, request: FastifyRequest) => void) | undefined
     /** `(span, request, reply)`: called just before the request's span ends. */

@@ -73,7 +73,7 @@ const OPTIONS = {
   responseHeaders: capturedHeaders('responseHeaders'),
   redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
   spanName: { check: callback, elsewhere: ['formatSpanName'] },
-  attributes: { check: callback, elsewhere: ['formatSpanAttributes'] },
+  attributes: { check: orCallback(attributes), elsewhere: ['formatSpanAttributes'] },
   onStart: { check: callback },
   onEnd: { check: callback, elsewhere: ['responseHook'] },
   store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)), elsewhere: ['defaultStoreValues'] },

@@ -48,7 +48,7 @@ expectAssignable<LightTraceOptions>({
   requestHeaders: ['x-tenant'],
   responseHeaders: ['x-cache'],
   spanName: (request: FastifyRequest) => request.method,
-  attributes: (request: FastifyRequest) => ({ tier: 'gold' }),
+  attributes: { tier: 'gold', zones: ['a'] },
   onStart: (span: Span, request: FastifyRequest) => {},
   onEnd: (span: Span, request: FastifyRequest, reply: FastifyReply) => {},
   store: (request: FastifyRequest) => ({ attempts: 1 }),
