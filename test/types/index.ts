@@ -48,7 +48,8 @@ expectAssignable<LightTraceOptions>({
   requestHeaders: ['x-tenant'],
   responseHeaders: ['x-cache'],
   spanName: (request: FastifyRequest) => request.method,
-  attributes: { tier: 'gold', zones: ['a'] },
+  attributes: (request: FastifyRequest) => ({ tier: 'gold' }),
+  inheritAttributes: ['tenant.id'],
   onStart: (span: Span, request: FastifyRequest) => {},
   onEnd: (span: Span, request: FastifyRequest, reply: FastifyReply) => {},
   store: (request: FastifyRequest) => ({ attempts: 1 }),
@@ -158,6 +159,10 @@ collector.check({ milliseconds: 3 })
 // @ts-expect-error
 collector.check({ calls: { redis: 'few' } })
 collector.metrics().then(([metric]) => expectTypeOf(metric.points[0].exemplars).toBe<Array<{ value: number, traceId: string, spanId: string }>>())
+
+app.register(lightTrace, { attributes: { tier: 'gold', zones: ['a'] } })
+// @ts-expect-error
+app.register(lightTrace, { attributes: 'gold' })
 
 // Metrics.
 app.register(lightTrace, { metrics: true })

@@ -45,6 +45,7 @@ class AppLogs {
   #names
   #bindingsKey // pino's, of the text of a logger's bindings
   #scope // of lines
+  #inherit // what knows the attributes that records get of their request, or null
   #sink = null // once the application is open
   #exporter = null
   #waiting = []
@@ -56,6 +57,7 @@ class AppLogs {
     const { log } = app
     this.#tracer = tracer
     this.#settings = tracer.settings.exportedLogs
+    this.#inherit = tracer.parts.get('inherit') ?? null
     this.#log = log
     const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
     this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
@@ -136,7 +138,7 @@ class AppLogs {
   }
 
   #exception (span, list, time) {
-    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span })
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span, inherited: this.#inheritedBy(span) })
   }
 
   #isHeld (line, level, logger) {
@@ -202,6 +204,7 @@ class AppLogs {
     const { level, logged } = this.#requestLine
     this.#requestLine = null
     logged.context = span
+    logged.inherited = this.#inheritedBy(span)
     if (span !== undefined && (span.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
     this.#attempt(() => this.#take(level, logged))
   }
@@ -213,8 +216,10 @@ class AppLogs {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context, inherited: this.#inheritedBy(context) }
   }
+
+  #inheritedBy (context) { return this.#inherit === null || context === undefined ? null : this.#inherit.of(context.request) }
 
   #accept (logged) {
     if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line')

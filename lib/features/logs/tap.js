@@ -27,6 +27,7 @@ const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a 
  * @property {number} severityNumber OpenTelemetry's, 1 to 24
  * @property {string} severityText the level's name; '' where it has none
  * @property {TraceContext | undefined} context the active span at the call
+ * @property {Array | null} inherited attributes of its request's span that the record gets, flat; null: none
  */
 
 /**
