@@ -19,6 +19,11 @@ class Inherit {
     this.#keys = tracer.settings.inheritAttributes.filter((key) => !omit?.omits(key))
   }
 
+  decided () {
+    const { output, report } = this.#tracer
+    if (output.sdkSpans !== null) report.warn('LT_WARN_OPTION_MEANING', `inheritAttributes has no effect: ${output.reason}. Use a span processor of its SDK`, 'inheritAttributes')
+  }
+
   /** Stands before all that becomes of an ended span: `keep`, which may hold it, and what leaves attributes out. */
   open () {
     const { pipeline } = this.#tracer

@@ -5,12 +5,14 @@
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
+const { BasicTracerProvider, AlwaysOffSampler } = require('@opentelemetry/sdk-trace-base')
 const { setImmediate: turn } = require('node:timers/promises')
 const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { startMetricSink } = require('../support/metric-sink')
 const { signal } = require('../support/raw-client')
+const { tellingLogger } = require('../support/telling-logger')
 
 const tenants = { inheritAttributes: ['tenant.id'], attributes: ({ headers }) => ({ 'tenant.id': headers['x-tenant'] }) }
 const redis = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
@@ -159,6 +161,14 @@ test('spans that are under no request have nothing to inherit', { skip: without(
   const { app, collector } = await tracedApp(t, { listen: false, trace: { ...tenants, attributes: { 'tenant.id': 'acme' } } })
   await app.lightTrace.run({}, { name: 'job' }, () => {})
   t.same((await collector.spans()).map(({ name, attributes }) => [name, attributes]), [['job', {}]])
+})
+
+test('where a tracer provider makes the spans, that it has no effect is said', { skip: without('sdk') }, async (t) => {
+  const loggerInstance = tellingLogger()
+  const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler() })
+  const { app } = await tracedApp(t, { listen: false, fastify: { loggerInstance }, trace: { ...tenants, tracerProvider }, routes: (app) => app.get('/', async ({ trace }) => trace.withSpan('step', () => 'ok')) })
+  t.equal((await app.inject('/')).body, 'ok')
+  t.match(loggerInstance.logged, [['LT_WARN_OPTION_MEANING', /^inheritAttributes has no effect: spans are made by the tracerProvider/]])
 })
 
 test('without the option nothing stands in a span\'s way', async (t) => {

@@ -12,10 +12,12 @@ const inheritAttributes = ['tenant.id', 'tier']
 const found = (records, body) => records.find((record) => record.body === body)?.attributes
 
 test('a record has the request\'s attributes, as far as they were set when its line was written', async (t) => {
+  let log
   const { app, exported, lines } = await loggingApp(t, {
     trace: { inheritAttributes, attributes: { tier: 'gold' } },
     routes: (app) => app.get('/', async (request) => {
-      request.log.info('before')
+      log = request.log
+      log.info('before')
       request.trace.span.setAttributes({ 'tenant.id': 'acme', other: 1 })
       request.log.info({ a: 1 }, 'after')
       request.trace.withSpan('step', () => app.log.info('in a step'))
@@ -23,7 +25,10 @@ test('a record has the request\'s attributes, as far as they were set when its l
   })
   app.log.info('outside')
   await app.inject('/')
+  await exported()
+  if (!without('log-ids')) log.info('later')
   const records = await exported()
+  if (!without('log-ids')) t.match(found(records, 'later'), { tier: 'gold', 'tenant.id': 'acme' })
   t.notMatch(found(records, 'outside'), { tier: 'gold' })
   t.match(found(records, 'before'), { tier: 'gold', 'tenant.id': undefined })
   t.match(found(records, 'after'), { tier: 'gold', 'tenant.id': 'acme', a: 1, other: undefined })
