@@ -21,7 +21,9 @@ class Inherit {
 
   decided () {
     const { output, report } = this.#tracer
-    if (output.sdkSpans !== null) report.warn('LT_WARN_OPTION_MEANING', `inheritAttributes has no effect: ${output.reason}. Use a span processor of its SDK`, 'inheritAttributes')
+    if (output.sdkSpans === null) return
+    this.#keys = []
+    report.warn('LT_WARN_OPTION_MEANING', `inheritAttributes has no effect: ${output.reason}. Use a span processor of its SDK`, 'inheritAttributes')
   }
 
   /** Stands before all that becomes of an ended span: `keep`, which may hold it, and what leaves attributes out. */
