@@ -14,9 +14,8 @@ class Inherit {
   #keys
 
   constructor (tracer) {
-    const omit = tracer.parts.get('omit')
     this.#tracer = tracer
-    this.#keys = tracer.settings.inheritAttributes.filter((key) => !omit?.omits(key))
+    this.#keys = tracer.settings.inheritAttributes
   }
 
   decided () {
@@ -48,7 +47,8 @@ class Inherit {
       const value = valueOf(request, key)
       if (value !== undefined) list.push(key, value)
     }
-    return list.length === 0 ? null : list
+    const shown = this.#tracer.omit?.strip(list) ?? list
+    return shown.length === 0 ? null : shown
   }
 
   #remember (request) {
