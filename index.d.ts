@@ -569,8 +569,15 @@ declare namespace lightTrace {
     redactQuery?: string[] | ((name: string) => boolean) | undefined
     /** `(request) => string`: the name of the request's span, instead of `GET /users/:id`. */
     spanName?: ((request: FastifyRequest) => string) | undefined
-    /** `(request) => attributes` to start the request's span with. */
-    attributes?: ((request: FastifyRequest) => Attributes) | undefined
+    /** Attributes to start each request's span with: an object, which costs nothing per request, or `(request) => attributes`. */
+    attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
+    /**
+     * Keys of attributes that the request's child spans and its exported log records get from the request's span: `['tenant.id']`. They get
+     * the values that are set when the child ends or the line is logged. An attribute of their own with the same key stays. Requests that
+     * are not recorded have no attributes.
+     * @default []
+     */
+    inheritAttributes?: string[] | undefined
     /** `(span, request)`: called when the request's span has started. */
     onStart?: ((span: Span, request: FastifyRequest) => void) | undefined
     /** `(span, request, reply)`: called just before the request's span ends. */

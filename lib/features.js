@@ -56,6 +56,10 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     routeAsks: isSlowSaid,
     load: () => require('./features/accounts.js')
   },
+  inherit: { // behind `omit`, so that it stands before it on a span's way: what is inherited is left out, too
+    asked: ({ inheritAttributes }) => inheritAttributes.length > 0,
+    load: () => require('./features/inherit.js')
+  },
   'repeated-calls': {
     asked: () => true, // the first call would come too late
     load: () => require('./features/repeated-calls.js')

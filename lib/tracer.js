@@ -15,7 +15,7 @@ const { KIND_INTERNAL, KIND_CLIENT } = require('./outbound/calls.js')
 const { QueryRedactor } = require('./http/redact.js')
 const { samplerOf, RateLimit } = require('./sampling/sampler.js')
 const { Pipeline, LoggingPipeline, Stats } = require('./export/pipeline.js')
-const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider } = require('./otel/api-globals.js')
+const { ApiTracerProvider, activeManager, foreignManager, propagatorFor, foreignProvider, HTTP_INSTRUMENTATION } = require('./otel/api-globals.js')
 const { inject } = require('./otel/propagators.js')
 const { ExportRequestPrefix } = require('./otlp/request.js')
 const { SpanEncoder } = require('./otlp/span-encoder.js')
@@ -117,8 +117,7 @@ class Tracer {
     if (context.getValue(SUPPRESS_KEY) === true) return INVALID_SPAN
     if (this.settings.disabled) return wrapSpanContext(parentIn(context))
     const options = readOptions(given)
-    // Inside a request it is a library's: GraphQL's operations are of that kind.
-    if (options?.kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined) this.onForeignServerSpan()
+    if (options !== undefined && isOfHttpInstrumentation(options, context, scope)) this.onHttpInstrumentation()
     const parents = this.environmentParent === null ? context : this.underEnvironment(context, options)
     return this.starter.startChild(typeof name === 'string' ? name : textOf(name), options, parents, scope)
   }
@@ -129,10 +128,10 @@ class Tracer {
     return isOwn ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
-  /** instrumentation-http, most likely, which has come before Fastify: requests must ask from now on. */
-  onForeignServerSpan () {
-    // It throws for a file that cannot be read just now, for example: the next one asks again.
-    this.report.attempt('LT_WARN_BUG', 'a SERVER span was not noticed', () => {
+  /** Requests and calls must ask from now on whether it has a span for them. */
+  onHttpInstrumentation () {
+    // It throws for a file that cannot be read just now, for example: the next span asks again.
+    this.report.attempt('LT_WARN_BUG', 'a span of instrumentation-http was not noticed', () => {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
     })
   }
@@ -169,7 +168,7 @@ class Tracer {
       const { span, list } = this.startByOptions(callDescriptor, call, context, info, given)
       if (span instanceof ChildSpan) {
         span.callShape = shape
-        if (repeats !== null) repeats.follow(parent, span)
+        if (repeats !== null) repeats.remember(parent, span)
       }
       return measures ? this.observer.calls.measured(span, start, list) : span
     }
@@ -180,7 +179,7 @@ class Tracer {
     span.inheritFrom(parent, PARENT_LOCAL)
     const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
-    if (repeats !== null) repeats.follow(parent, span)
+    if (repeats !== null) repeats.remember(parent, span)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
@@ -275,6 +274,13 @@ class Tracer {
 /** When a call began that is reported later; undefined: now, by the provider's own clock. */
 function startOf (callDescriptor, call) {
   return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
+}
+
+/** Whether a span that is to be started is instrumentation-http's, which has come before Fastify and before our channels. */
+function isOfHttpInstrumentation ({ kind }, context, scope) {
+  if (kind === KIND_CLIENT) return scope.name === HTTP_INSTRUMENTATION
+  // By whatever name. Inside a request it is a library's: GraphQL's operations are of that kind.
+  return kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined
 }
 
 /** A span's name that is no string, as text. */

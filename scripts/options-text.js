@@ -89,7 +89,15 @@ const OPTIONS = {
     type: 'string[] | ((name: string) => boolean)'
   },
   spanName: { text: "`(request) => string`: the name of the request's span, instead of `GET /users/:id`.", type: '((request: FastifyRequest) => string)' },
-  attributes: { text: "`(request) => attributes` to start the request's span with.", type: '((request: FastifyRequest) => Attributes)' },
+  attributes: {
+    text: "Attributes to start each request's span with: an object, which costs nothing per request, or `(request) => attributes`.",
+    type: 'Attributes | ((request: FastifyRequest) => Attributes)'
+  },
+  inheritAttributes: {
+    text: "Keys of attributes that the request's child spans and its exported log records get from the request's span: `['tenant.id']`.",
+    more: 'They get the values that are set when the child ends or the line is logged. An attribute of their own with the same key stays. Requests that are not recorded have no attributes.',
+    type: 'string[]'
+  },
   onStart: { text: "`(span, request)`: called when the request's span has started.", type: '((span: Span, request: FastifyRequest) => void)' },
   onEnd: { text: "`(span, request, reply)`: called just before the request's span ends.", type: '((span: Span, request: FastifyRequest, reply: FastifyReply) => void)' },
   store: {

@@ -69,7 +69,8 @@ const OPTIONS = {
   responseHeaders: capturedHeaders('responseHeaders'),
   redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
   spanName: { check: callback, elsewhere: ['formatSpanName'] },
-  attributes: { check: callback, elsewhere: ['formatSpanAttributes'] },
+  attributes: { check: orCallback(attributes), elsewhere: ['formatSpanAttributes'] },
+  inheritAttributes: { check: listOfNames('an array of keys'), default: NONE, resolve: uniqueNames },
   onStart: { check: callback },
   onEnd: { check: callback, elsewhere: ['responseHook'] },
   store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)), elsewhere: ['defaultStoreValues'] },
@@ -100,7 +101,7 @@ const OPTIONS = {
     buffer: { check: anyOf(`${LEVEL}, or false`, isLevel, (value) => value === false), resolve: (name) => name || null } // the least level of lines that are held with their request
   }),
   replyHeader: { check: literal('server-timing', false), resolve: (header) => header || null },
-  baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: (keys) => Object.freeze([...keys]) },
+  baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: uniqueNames },
   blockedLoop: group({ ...ASKED, variables: ['LIGHT_TRACE_BLOCKED_LOOP'], read: readBlockedLoop }, {
     afterMs: {
       check: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS),
@@ -261,6 +262,8 @@ function readTrace ([parent, state], env) {
   const traceparent = env.text(parent)
   return traceparent === undefined ? null : Object.freeze({ traceparent, tracestate: env.text(state) ?? '' })
 }
+
+function uniqueNames (names) { return Object.freeze([...new Set(names)]) }
 
 function listOfNames (expected) {
   return anyOf(expected, (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name.trim() !== ''))

@@ -2,7 +2,7 @@
 
 // What the user's options add to a request's span. Where their functions fail, the request goes on, and the first failure is logged.
 
-const { SERVER_KEYS } = require('../span/http-info.js')
+const { SERVER_KEYS, attributesPerRequest } = require('../span/http-info.js')
 const { remoteSpanOf } = require('../span/child-span.js')
 const { hasKey, setOwn } = require('../span/attributes.js')
 const { atOnce } = require('../runtime/report.js')
@@ -13,6 +13,7 @@ const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
 
 class Callbacks {
   #settings
+  #attributes
   /** @type {Tracer} */ #tracer
 
   constructor (tracer) {
@@ -20,7 +21,8 @@ class Callbacks {
     this.#settings = settings
     this.#tracer = tracer
     this.anyAtEnd = settings.onEnd !== null || settings.responseHeaders.length > 0
-    this.any = asksUser(settings)
+    this.#attributes = attributesPerRequest(settings.attributes)
+    this.any = this.#attributes !== null || asksUser(settings)
   }
 
   /** Whether `trustIncoming` lets this caller continue its trace. */
@@ -94,9 +96,9 @@ class Callbacks {
   }
 
   #setAttributes (span, request, route) {
-    const { attributes, requestHeaders } = this.#settings
-    if (attributes !== null) {
-      this.#addAttributes(span, attributes, request)
+    const { requestHeaders } = this.#settings
+    if (this.#attributes !== null) {
+      this.#addAttributes(span, this.#attributes, request)
       // The route's own are part of its template, and win over those of all routes.
       const list = route.attributeList
       for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
@@ -127,10 +129,10 @@ class Callbacks {
   }
 }
 
-/** Whether the options have a say in each request. */
-function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, attributes, store, replyHeader, trustIncoming, platform, baggage }) {
+/** Whether the other options have a say in each request. */
+function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, store, replyHeader, trustIncoming, platform, baggage }) {
   return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
-    attributes !== null || store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
+    store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
 /** Sets each of the headers that has a value as an attribute. A reply's may be anything, with a toString of its own. */

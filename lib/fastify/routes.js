@@ -7,7 +7,7 @@ const { fileURLToPath } = require('node:url')
 const { resolveRouteOptions } = require('../config/options.js')
 const { attachForRoute } = require('../features.js')
 const { cleanValue } = require('../span/attributes.js')
-const { SERVER_KEYS } = require('../span/http-info.js')
+const { attributesOfTemplate, attributesPerRequest } = require('../span/http-info.js')
 const { samplerOf } = require('../sampling/sampler.js')
 const { routeInfo, knownMethods } = require('../http/conventions.js')
 
@@ -98,6 +98,7 @@ class Routes {
   #parts
   #atFirstRequest
   #noConfig = {}
+  #unmatched = new Map() // the infos of requests without a route, by method, which Node's parser bounds
 
   /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
   constructor (tracer, atFirstRequest) {
@@ -119,11 +120,23 @@ class Routes {
     return route === undefined ? this.#add(request, config, request.routeOptions.url ?? '', method) : route
   }
 
-  #add (request, config, url, method) {
+  /** The info of a request that Fastify has answered before it looked for a route. */
+  unmatched (method) {
+    let info = this.#unmatched.get(method)
+    if (info === undefined) this.#unmatched.set(method, info = this.#make(method, '', undefined))
+    return info
+  }
+
+  #make (method, url, trace) {
     const info = routeInfo(method, url, this.#knownMethods)
-    this.#configure(info, config.trace)
+    this.#configure(info, trace)
     if (info.options !== null) attachForRoute(this.#tracer, info.options) // it may have been declared before us
     info.slow = info.options?.slow?.afterMs === undefined ? this.#tracer.slow : info.options.slow
+    return info
+  }
+
+  #add (request, config, url, method) {
+    const info = this.#make(method, url, config.trace)
     this.#locate(info, config)
     const hooks = config[kRoute] === undefined ? request[kRouteContext] : undefined // it has them by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
@@ -142,7 +155,16 @@ class Routes {
   }
 
   #configure (info, trace) {
-    if (trace === undefined) return
+    if (trace !== undefined) this.#readOptions(info, trace)
+    const { attributes, limits } = this.#settings
+    const all = { ...attributesOfTemplate(attributes), ...attributesOfTemplate(info.options?.attributes ?? null) }
+    for (const key of Object.keys(all).slice(0, ATTRIBUTES_MAX)) {
+      const value = cleanValue(all[key], limits.attributeValueLength)
+      if (value !== undefined) info.attributeList.push(key, value)
+    }
+  }
+
+  #readOptions (info, trace) {
     try {
       info.options = resolveRouteOptions(trace)
     } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
@@ -152,16 +174,8 @@ class Routes {
     const { attributes, sampler } = info.options
     info.isMeasured = info.options.metrics
     if (sampler !== null) info.sampler = samplerOf(sampler, this.#report)
-    if (attributes === null || typeof attributes === 'function') return // asked per request
-    const keys = Object.keys(attributes).slice(0, ATTRIBUTES_MAX)
-    if (keys.some((key) => SERVER_KEYS.has(key))) { // in place of what the request itself says: set like a user's own
-      info.options = { ...info.options, attributes: () => attributes }
-      return
-    }
-    for (const key of keys) {
-      const value = cleanValue(attributes[key], this.#settings.limits.attributeValueLength)
-      if (value !== undefined) info.attributeList.push(key, value)
-    }
+    const perRequest = attributesPerRequest(attributes)
+    if (perRequest !== null) info.options = { ...info.options, attributes: perRequest }
   }
 }
 

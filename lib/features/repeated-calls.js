@@ -30,7 +30,7 @@ class RepeatedCalls {
   }
 
   /** Remembers a call that has a span. HOT, once per call. Budget: nothing, where no call is repeated. */
-  follow (parent, span) {
+  remember (parent, span) {
     let last = parent.calls
     if (last === null) parent.calls = span
     if (!last) return // the first one; or the parent has ended, or is not ours: nobody would say it

@@ -8,7 +8,8 @@ const { IncomingMessage, ServerResponse } = require('node:http')
 const { Server } = require('node:net')
 const { now } = require('../runtime/timers.js')
 const { subscribe, onMessage } = require('../runtime/process-state.js')
-const { routeInfo, knownMethods, peerInfo, requestTarget } = require('../http/conventions.js')
+const { peerInfo, requestTarget } = require('../http/conventions.js')
+const { attributesPerRequest } = require('../span/http-info.js')
 const { kContext } = require('../fastify/keys.js')
 const { sentStatus } = require('../fastify/response-end.js')
 
@@ -22,13 +23,13 @@ class Unrouted {
   #requests = null // of the application, see lib/fastify/request-start.js
   #server = null
   #release = null // of the channels
-  #routes = new Map() // by method, which Node's parser bounds
-  #knownMethods
+  #attributes = null // of all requests, where they are an object that is set on each
   #kOurs = Symbol('light-trace.ours') // on each server of the process: whether it is of this app
 
   constructor (tracer) {
     this.#tracer = tracer
-    this.#knownMethods = knownMethods(tracer.settings.knownMethods)
+    const { attributes } = tracer.settings
+    if (typeof attributes !== 'function') this.#attributes = attributesPerRequest(attributes)?.() ?? null
   }
 
   /** Requests without a route belong to no child scope. */
@@ -68,22 +69,15 @@ class Unrouted {
     const { starter, observer } = this.#tracer
     let base = requests.baseOf(this.#tracer)
     const incoming = requests.readCaller(raw, headers, request, raw[kStart] ?? now(), base) // it may have come before we were open
-    incoming.attributes = null // there is no request for the user's functions
+    incoming.attributes = this.#attributes // there is no request for the user's functions
     if (base !== null) base = requests.contextUnder(base)
     const { start } = incoming
-    const route = this.#routeOf(method)
+    const route = requests.routes.unmatched(method)
     const peer = peerInfo(raw, response, headers, requests.valueLengthMax)
     const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    if (this.#attributes !== null && span.isRecording()) span.setAttributes(this.#attributes)
     if (observer !== null) observer.server.close(observer.recordOf(span, start, route, peer), sentStatus(response), '', null)
     else if (span.isRecording()) span.close(sentStatus(response), '')
-  }
-
-  #routeOf (method) {
-    let info = this.#routes.get(method)
-    if (info !== undefined) return info
-    this.#routes.set(method, info = routeInfo(method, '', this.#knownMethods))
-    info.slow = this.#tracer.slow
-    return info
   }
 }
 

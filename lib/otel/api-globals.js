@@ -19,6 +19,8 @@ const SETTERS = {
   metrics: 'setGlobalMeterProvider'
 }
 
+const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http' // the scope of its spans
+
 const PROXIES_MAX = 8 // that are followed from one to the next: one may return itself
 
 const facade = processState.facade ?? makeFacade()
@@ -177,6 +179,7 @@ function current () {
 }
 
 module.exports = {
+  HTTP_INSTRUMENTATION,
   openApp,
   closeApp,
   foreignProvider,

@@ -105,4 +105,18 @@ const SERVER_KEYS = new Set([
   'client.address', 'server.address', 'server.port', 'user_agent.original', 'error.type'
 ])
 
-module.exports = { RouteInfo, Place, PeerInfo, SERVER_KEYS }
+// The user's attributes are an object, a function or null. An object is part of the routes' templates, unless it sets one of these anew.
+
+/** The object, or null where attributes are set on each request. */
+function attributesOfTemplate (attributes) {
+  const isFixed = attributes !== null && typeof attributes !== 'function' && !Object.keys(attributes).some((key) => SERVER_KEYS.has(key))
+  return isFixed ? attributes : null
+}
+
+/** What returns the attributes of a request; null where its route's template has them, or there are none. */
+function attributesPerRequest (attributes) {
+  if (attributes === null || typeof attributes === 'function') return attributes
+  return attributesOfTemplate(attributes) === null ? () => attributes : null
+}
+
+module.exports = { RouteInfo, Place, PeerInfo, SERVER_KEYS, attributesOfTemplate, attributesPerRequest }

@@ -78,6 +78,50 @@ test('a route\'s own options win over the plugin\'s', async (t) => {
   t.same(spans.map(({ name, attributes }) => [name, attributes.tier, attributes.from]), [['route', 'gold', 'plugin'], ['route b', 'b', 'plugin']])
 })
 
+test('an object of attributes is on the span of every request, of those that match no route, too', async (t) => {
+  const { collector, origin } = await tracedApp(t, {
+    trace: { attributes: { tier: 'silver', from: 'plugin', 'app.zones': ['a', 'b'] } },
+    routes (app) {
+      app.get('/plain', async () => 'ok')
+      app.get('/object', { config: { trace: { attributes: { tier: 'gold' } } } }, async () => 'ok')
+      app.get('/function', { config: { trace: { attributes: (request) => ({ tier: request.query.a }) } } }, async () => 'ok')
+      app.get('/own', { config: { trace: { attributes: { 'url.path': '/own' } } } }, async () => 'ok')
+      app.get('/set', async ({ trace }) => { trace.span.setAttribute('tier', 'mine') })
+    }
+  })
+  for (const path of ['/plain', '/plain', '/object', '/function?a=b', '/own', '/set', '/nowhere']) await (await fetch(origin + path)).text()
+  const spans = await collector.spans()
+  t.same(spans.map(({ attributes }) => [attributes['url.path'], attributes.tier, attributes.from, attributes['app.zones']]), [
+    ['/plain', 'silver'], ['/plain', 'silver'], ['/object', 'gold'], ['/function', 'b'], ['/own', 'silver'], ['/set', 'mine'], ['/nowhere', 'silver']
+  ].map((expected) => [...expected, 'plugin', ['a', 'b']]))
+})
+
+test('an object of attributes replaces those of light-trace that have the same key', async (t) => {
+  const { collector, origin } = await tracedApp(t, {
+    trace: { attributes: { 'server.address': 'shop.test', 'url.path': '/left/out', tier: 'silver' } },
+    routes (app) {
+      app.get('/users/:id', async () => 'ok')
+      app.get('/gold', { config: { trace: { attributes: { tier: 'gold', 'url.path': '/gold' } } } }, async () => 'ok')
+    }
+  })
+  for (const path of ['/users/7', '/gold', '/nowhere']) await (await fetch(origin + path)).text()
+  const spans = await collector.spans()
+  t.same(spans.map(({ attributes }) => [attributes['url.path'], attributes['server.address'], attributes.tier]), [
+    ['/left/out', 'shop.test', 'silver'], ['/gold', 'shop.test', 'gold'], ['/left/out', 'shop.test', 'silver']
+  ])
+})
+
+test('an object of attributes is kept as it was when light-trace was registered, within the limits', async (t) => {
+  const zones = ['a']
+  const attributes = { tier: 'silver', zones, long: 'x'.repeat(99) }
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { attributes, limits: { attributeValueLength: 8 } }, routes: ok })
+  zones.push('b')
+  attributes.tier = 'gold'
+  await app.inject('/users/7')
+  const [span] = await collector.spans()
+  t.match(span.attributes, { tier: 'silver', zones: ['a'], long: 'x'.repeat(8) })
+})
+
 // A01
 test('functions that throw, or answer with a promise, are logged once; the request is served, its span ends', async (t) => {
   const promised = async () => ({ a: 1 })

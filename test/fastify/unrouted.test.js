@@ -46,6 +46,20 @@ test('requests that never reach a hook get one span each, if asked for', async (
   await client.leave()
 })
 
+test('they have the attributes of all requests, where these are an object', async (t) => {
+  for (const attributes of [{ tier: 'silver' }, { tier: 'silver', 'server.address': 'other.test' }]) {
+    const { app, collector, port } = await tracedApp(t, { trace: { ...unrouted, attributes }, routes })
+    const client = await connect(port)
+    client.request('GET', '/users/%zz')
+    await client.until('400 Bad Request')
+    t.same(await picture(collector), ['GET 400'])
+    const [span] = await collector.spans()
+    t.match(span.attributes, { 'server.address': 'shop.test', ...attributes })
+    await client.leave()
+    await app.close()
+  }
+})
+
 test('without being asked for, they get none', async (t) => {
   const { collector, port } = await tracedApp(t, { routes })
   const client = (await connect(port)).request('GET', '/users/%zz')

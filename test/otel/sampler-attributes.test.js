@@ -36,6 +36,17 @@ test('captured request headers and attributes(request) are there at shouldSample
   t.match(spans[0].attributes, { 'http.request.header.x-tenant': ['gold'], 'app.tenant': 'gold', 'app.route': 1 })
 })
 
+test('those of an object are there, too', async (t) => {
+  for (const attributes of [{ 'app.tenant': 'gold' }, { 'app.tenant': 'gold', 'server.address': 'shop.test' }]) {
+    const sampler = asking(() => true)
+    const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler, attributes }, routes: (app) => app.get('/', async () => 'ok') })
+    await app.inject('/')
+    t.match(sampler.asked, [{ attributes: { ...attributes, 'http.route': '/' } }])
+    const [span] = await collector.spans()
+    t.match(span.attributes, attributes)
+  }
+})
+
 test('the function runs once, before the span, which does not record while it does', async (t) => {
   const seen = []
   const { app, collector } = await tracedApp(t, {

@@ -18,16 +18,17 @@ const STATUSES = [200, 201, 204, 301, 302, 400, 401, 403, 404, 409, 410, 418, 42
 // Short ones are copied behind the command, others are not: empty, not ASCII, a lone surrogate, long, cut.
 const REDIS_KEYS = ['ä🦊', 'user:1', 'user:10', '', 'ä', '\ud800', 'k'.repeat(510), 'k'.repeat(511), 'k'.repeat(512), 'x'.repeat(5000)]
 const LIMITS = [{}, { attributes: 4 }, { attributes: 40, attributeValueLength: 1100 }, { attributeValueLength: 24 }]
+const INHERITED = { inheritAttributes: ['tenant.id', 'http.route', 'url.full'], attributes: { 'tenant.id': 'ä' } }
 
-for (const limits of LIMITS) {
-  test(`calls are recorded alike, natively and to a processor: ${JSON.stringify(limits)}`, async (t) => {
+for (const [limits, more] of [...LIMITS.map((limits) => [limits, {}]), ...without('inherit') ? [] : [[{}, INHERITED], [{ attributes: 4 }, INHERITED]]]) {
+  test(`calls are recorded alike, natively and to a processor: ${JSON.stringify({ limits, ...more })}`, async (t) => {
     const { origin } = await upstream(t, (req, res) => {
       res.statusCode = Number(req.headers['x-status'])
       res.end()
     }, { port: 0, host: '127.0.0.1' })
     const sink = await startSink(t)
-    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, limits }, routes: routesTo(origin) })
-    const objects = await tracedApp(t, { trace: { limits }, routes: routesTo(origin) })
+    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, limits, ...more }, routes: routesTo(origin) })
+    const objects = await tracedApp(t, { trace: { limits, ...more }, routes: routesTo(origin) })
     for (const { app } of [native, objects]) t.equal((await app.inject('/go')).statusCode, 200)
     await native.app.lightTrace.flush()
     const exported = sink.spans.map(fromBytes).map(withoutTime)

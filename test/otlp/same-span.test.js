@@ -18,12 +18,14 @@ const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 
 test('the template, the general encoder and the object tell the same span', async (t) => {
   const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
   t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
-  for (const limits of [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1 }]) {
+  const fixed = { b: 'of all requests', 'app.fixed': ['a', 'ä'], long: 'x'.repeat(30) } // for the routes' templates
+  const all = [[{}], [{ attributeValueLength: 8 }], [{ attributes: 16, attributeValueLength: 24, events: 2, links: 1 }], [{}, { attributes: fixed }], [{ attributes: 16, attributeValueLength: 24 }, { attributes: fixed }], [{}, { attributes: { ...fixed, 'url.path': '/' } }]]
+  for (const [limits, more] of all) {
     if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
-    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
+    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits), ...more }, routes })
     const beside = await startSink(t) // of an exporter that has the spans after the processor
-    const objects = await tracedApp(t, { trace: { ...(testing !== undefined && { exporter: { url: beside.url } }), ...common(limits) }, routes })
+    const objects = await tracedApp(t, { trace: { ...(testing !== undefined && { exporter: { url: beside.url } }), ...common(limits), ...more }, routes })
     for (const { origin } of [native, objects]) {
       const random = randomFrom(7)
       for (let n = 0; n < SHAPES; n++) await ask(origin, n, random)

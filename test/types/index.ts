@@ -50,6 +50,7 @@ expectAssignable<LightTraceOptions>({
   responseHeaders: ['x-cache'],
   spanName: (request: FastifyRequest) => request.method,
   attributes: (request: FastifyRequest) => ({ tier: 'gold' }),
+  inheritAttributes: ['tenant.id'],
   onStart: (span: Span, request: FastifyRequest) => {},
   onEnd: (span: Span, request: FastifyRequest, reply: FastifyReply) => {},
   store: (request: FastifyRequest) => ({ attempts: 1 }),
@@ -161,6 +162,10 @@ collector.check({ milliseconds: 3 })
 // @ts-expect-error
 collector.check({ calls: { redis: 'few' } })
 collector.metrics().then(([metric]) => expectTypeOf(metric.points[0].exemplars).toBe<Array<{ value: number, traceId: string, spanId: string }>>())
+
+app.register(lightTrace, { attributes: { tier: 'gold', zones: ['a'] } })
+// @ts-expect-error
+app.register(lightTrace, { attributes: 'gold' })
 
 // Metrics.
 app.register(lightTrace, { metrics: true })

@@ -47,6 +47,7 @@ class AppLogs {
   #names
   #bindingsKey // pino's, of the text of a logger's bindings
   #scope // of lines
+  #inherit // what knows the attributes that records get of their request, or null
   #sink = null // once the application is open
   #exporter = null
   #show = null // hands records to the collectors of light-trace/testing, beside the exporter
@@ -59,6 +60,7 @@ class AppLogs {
     const { log } = app
     this.#tracer = tracer
     this.#settings = tracer.settings.exportedLogs
+    this.#inherit = tracer.parts.get('inherit') ?? null
     this.#log = log
     const { lines, buffer, byCommand, level, unsampledLevel } = this.#settings
     this.#sign = levelComparisonOf(log)(2, 1) ? 1 : -1
@@ -139,7 +141,7 @@ class AppLogs {
   }
 
   #exception (span, list, time) {
-    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span, error: null })
+    this.#take('exceptions', { line: '', bindings: '', list, eventName: EXCEPTION, scope: span.scope, time, observedTime: time, severityNumber: SEVERITY_ERROR, severityText: 'ERROR', context: span, error: null, inherited: this.#inheritedBy(span) })
   }
 
   #isHeld (line, level, logger, given) {
@@ -205,6 +207,7 @@ class AppLogs {
     const { level, logged } = this.#requestLine
     this.#requestLine = null
     logged.context = span
+    logged.inherited = this.#inheritedBy(span)
     if (span !== undefined && (span.flags & SAMPLED) === 0 && level * this.#sign < this.#unsampledMinimum) return
     this.#attempt(() => this.#take(level, logged))
   }
@@ -216,8 +219,10 @@ class AppLogs {
     const time = clock.now()
     const severityText = logger?.levels?.labels?.[level] ?? ''
     const bindings = logger?.[this.#bindingsKey]
-    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context, error: loggedError(read(given, this.#names.errorKey)) }
+    return { line, bindings: typeof bindings === 'string' ? bindings : '', list: null, eventName: '', scope: this.#scope, time, observedTime: time, severityNumber: this.#severityOf(level, severityText), severityText, context, error: loggedError(read(given, this.#names.errorKey)), inherited: this.#inheritedBy(context) }
   }
+
+  #inheritedBy (context) { return this.#inherit === null || context === undefined ? null : this.#inherit.of(context.request) }
 
   #accept (logged) {
     if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line')

@@ -5,7 +5,7 @@
 const clock = require('../../runtime/timers.js')
 const { traceOf } = require('../../context/trace-context.js')
 const { attempt } = require('../../runtime/report.js')
-const { toObject } = require('../../span/attributes.js')
+const { toObject, hasKey, setAttribute } = require('../../span/attributes.js')
 const { SCHEMA_URL } = require('../../span/recording-span.js')
 const { resourceOf, scopeOf, attributesOf } = require('../../otlp/json.js')
 const { typeOnLine } = require('./logged-error.js')
@@ -19,6 +19,7 @@ const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a numb
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
   const { body, list, context } = contentOf(logged, names)
+  addInherited(list, logged.inherited)
   const { traceId = '', spanId = '', flags = 0 } = context ?? {}
   return {
     time: Number(clock.nanosOf(logged.time)) / 1e6,
@@ -71,6 +72,16 @@ function contentOf ({ line, list, context, error: logged }, { messageKey, errorK
   return { body: of(messageKey), list: [...attributes].flat(), dropped, context: context ?? contextOf(of('trace_id'), of('span_id'), of('trace_flags')) }
 }
 
+/** Adds copies of what a record inherits and does not say itself; returns for how many there was no room. */
+function addInherited (list, inherited, countMax = Infinity, lengthMax = Infinity) {
+  if (inherited === null) return 0
+  let dropped = 0
+  for (let i = 0; i < inherited.length; i += 2) {
+    if (!hasKey(list, inherited[i]) && !setAttribute(list, inherited[i], inherited[i + 1], countMax, lengthMax)) dropped++
+  }
+  return dropped
+}
+
 function isMap (value) { return typeof value === 'object' && value !== null && !Array.isArray(value) }
 
 function membersOf (line) {
@@ -114,4 +125,4 @@ function recordText (logged, names) {
   return words.filter((word) => word !== undefined && word !== '').join(' ')
 }
 
-module.exports = { EXCEPTION_KEYS, RECORD_KEYS, plainRecord, contentOf, contextOf, recordJson, recordText }
+module.exports = { EXCEPTION_KEYS, RECORD_KEYS, plainRecord, contentOf, addInherited, contextOf, recordJson, recordText }

@@ -12,7 +12,7 @@ const { openRun, RUN_BYTES } = require('../../otlp/span-encoder.js')
 const { encodeScope } = require('../../otlp/request.js')
 const { DEPTH_MAX } = require('./json-values.js')
 const { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line.js')
-const { contentOf } = require('./plain.js')
+const { contentOf, addInherited } = require('./plain.js')
 
 const TAG_SEVERITY_TEXT = 0x1a
 const TAG_DROPPED_ATTRIBUTES = 0x38
@@ -45,12 +45,24 @@ class RecordEncoder {
     try {
       const writer = this.#usualWriter
       writer.position = logged.list === null ? this.#usual.write(logged.line, logged.bindings, logged.error) : 0
+      if (writer.position > 0 && logged.inherited !== null && !this.#writeInherited(writer, logged)) writer.position = 0
       if (writer.position > 0) this.#add(writer, logged, logged.context ?? this.#usual.contextOfLine())
       else if (logged.line.length > this.#exporter.spanBytesMax) this.#exporter.dropTooLarge(logged.line.length)
       else this.#addParsed(logged)
     } catch (error) {
       this.#exporter.dropFailed(error)
     }
+  }
+
+  /** Returns false where they do not fit, by number or bytes, or the line may have one of them itself: it is parsed then. */
+  #writeInherited (writer, { line, inherited }) {
+    const { attributes, attributeValueLength } = this.#limits
+    const list = []
+    const isTooMuch = this.#usual.attributeCount + inherited.length / 2 > attributes || addInherited(list, inherited, Infinity, attributeValueLength) > 0 ||
+      writer.position + attributesBound(list) + RECORD_OVERHEAD > writer.bytes.length
+    if (isTooMuch || list.some((key, i) => i % 2 === 0 && line.includes(JSON.stringify(key)))) return false
+    writeAttributes(writer, TAG_ATTRIBUTE, list)
+    return true
   }
 
   /** Completes a record by what all of them have (times, severity, ids) and adds it to the chunk. */
@@ -76,7 +88,8 @@ class RecordEncoder {
   #addParsed (logged) {
     const { eventName, severityText } = logged
     const { attributes, attributeValueLength } = this.#limits
-    const { body, list, dropped, context } = contentOf(logged, this.#names, attributes)
+    const { body, list, dropped: left, context } = contentOf(logged, this.#names, attributes)
+    const dropped = left + addInherited(list, logged.inherited, attributes, attributeValueLength)
     for (let i = 1; i < list.length; i += 2) list[i] = limited(list[i], attributeValueLength)
     const message = limited(body, Infinity)
     const writer = new ProtoWriter(RECORD_OVERHEAD + (eventName.length + severityText.length) * 3 + valueBound(message ?? null) + attributesBound(list))

@@ -28,6 +28,7 @@ const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a 
  * @property {string} severityText the level's name; '' where it has none
  * @property {TraceContext | undefined} context the active span at the call
  * @property {import('./logged-error').LoggedError | null} error that was logged
+ * @property {Array | null} inherited attributes of its request's span that the record gets, flat; null: none
  */
 
 /**

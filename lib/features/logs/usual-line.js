@@ -94,6 +94,9 @@ class UsualLine {
     return at === end ? cursor[0] : 0
   }
 
+  /** How many attributes the line that was written has. */
+  get attributeCount () { return said[ATTRIBUTES] }
+
   /** The ids that the line has of its request, as a context. */
   contextOfLine () {
     if (said[TRACE_ID] === 0) return undefined

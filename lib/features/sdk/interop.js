@@ -5,7 +5,7 @@
 
 const { ServerSpan, SPAN_KIND_SERVER } = require('../../span/server-span.js')
 const { STATUS_ERROR, RecordingSpan } = require('../../span/recording-span.js')
-const { NonRecordingSpan, wrapSpanContext } = require('../../span/child-span.js')
+const { ChildSpan, NonRecordingSpan, wrapSpanContext } = require('../../span/child-span.js')
 const { exceptionAttributes, exceptionOf, toObject } = require('../../span/attributes.js')
 const { attempt, counted } = require('../../runtime/report.js')
 const { ProcessorSink, BesideSink, providerSink } = require('./delegated.js')
@@ -13,10 +13,9 @@ const { now, toHrTime } = require('../../runtime/timers.js')
 const { TraceContext, copyIds, readSpanContext, parentIn, SPAN_KEY, RPC_KEY, SAMPLED } = require('../../context/trace-context.js')
 const { EMPTY_CONTEXT } = require('../../context/request-context.js')
 const { parentContext, UNDECIDED } = require('../../span/span-starter.js')
-const { foreignManager } = require('../../otel/api-globals.js')
+const { HTTP_INSTRUMENTATION, foreignManager } = require('../../otel/api-globals.js')
 
 const SPAN_KIND_CLIENT = 2
-const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http'
 // A span that is started so long after its request is given the request's start: requests that reach no hook are known only at their end.
 const LATE_MS = 5
 
@@ -223,6 +222,7 @@ class SdkInterop {
   #adopt (rpc, { start, attributes }, route, peer, url) {
     const { span } = rpc
     const { pipeline, report } = this.#tracer
+    if (span instanceof ChildSpan) span.request = span // for the children, as a request's span of our own is
     const ours = toObject(new ServerSpan(pipeline, start, route, peer, url).ownAttributes())
     if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
     return new AdoptedServerSpan(span, readSpanContext(span), report).updateName(route.name).setAttributes({ ...ours, ...attributes })
