@@ -484,6 +484,12 @@ declare namespace lightTrace {
    */
   export interface LightTraceOptions {
     /**
+     * `false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming
+     * `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`.
+     * @default true
+     */
+    enabled?: boolean | undefined
+    /**
      * The name of your service, `service.name`. Without it: `OTEL_SERVICE_NAME`, then `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, then
      * the name in your package.json, then `npm_package_name` (which npm sets for its scripts), then `unknown_service:node`.
      * @default found out

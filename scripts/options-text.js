@@ -11,6 +11,10 @@
 const table = require('../lib/config/table')
 
 const OPTIONS = {
+  enabled: {
+    text: '`false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`.',
+    default: '`true`'
+  },
   serviceName: {
     text: 'The name of your service, `service.name`. Without it: `OTEL_SERVICE_NAME`, then `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, then the name in your package.json, then `npm_package_name` (which npm sets for its scripts), then `unknown_service:node`.',
     default: 'found out'
@@ -231,7 +235,7 @@ const TYPES = {
  * The rows of docs/environment.md: variables of rows of the table, by their paths, or those that are read elsewhere, by their names.
  */
 const VARIABLES = [
-  { rows: ['disabled'], text: '`true`: no spans. The request context stays, and an incoming `traceparent` is passed on.' },
+  { rows: ['enabled'], default: '`false`', text: '`true`: no spans. The request context stays, and an incoming `traceparent` is passed on.' },
   { rows: ['serviceName'], text: 'The name of your service. See the option `serviceName`.' },
   { rows: ['resource'], text: 'Attributes of the resource: `k=v,k2=v2`, percent-encoded.' },
   {

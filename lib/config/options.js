@@ -43,7 +43,7 @@ const ELSEWHERE = [
   ['OTEL_PROPAGATORS', 'propagators', 'propagator', 'textMapPropagator'],
   ["replyHeader: 'server-timing'", 'propagateToReply'],
   ['onStart or attributes', 'requestHook'],
-  ['OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable']
+  ['enabled: false', 'disabled', 'disable']
 ]
 
 const checkOptions = checkOf({ members: OPTIONS }, meant)
@@ -59,12 +59,14 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
   })
   const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
-  const settings = settle(ROWS, given, { given, env, fromFile })
+  const { enabled, ...settings } = settle(ROWS, given, { given, env, fromFile })
   const hasLogs = typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined
   warnAboutUnread(given, settings, env)
   return Object.freeze({
     ...settings,
+    disabled: !enabled,
+    disabledBy: enabled ? '' : given.enabled === false ? 'enabled: false' : 'OTEL_SDK_DISABLED',
     serviceName: resource.attributes['service.name'],
     resource,
     exporter: resolveExporter(given.exporter, Boolean(given.spanProcessors ?? given.tracerProvider), env, hasMetrics || hasLogs),

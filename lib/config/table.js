@@ -35,6 +35,7 @@ const CHANNEL = {
 }
 
 const OPTIONS = {
+  enabled: { check: boolean, default: true, variables: ['OTEL_SDK_DISABLED'], read: readEnabled },
   serviceName: { check: text, variables: ['OTEL_SERVICE_NAME'], elsewhere: ['name', 'appName'] },
   resource: { check: attributes, variables: ['OTEL_RESOURCE_ATTRIBUTES'] },
   exporter: EXPORTER,
@@ -150,7 +151,6 @@ const OPTIONS = {
 
 // What no option sets, but variables do.
 const VARIABLES = {
-  disabled: { check: boolean, default: false, variables: ['OTEL_SDK_DISABLED'] },
   logLevel: { check: literal('none', 'error', 'warn', 'info', 'debug', 'verbose', 'all'), default: 'info', variables: ['OTEL_LOG_LEVEL'] },
   propagators: { default: Object.freeze(['tracecontext', 'baggage']), variables: ['OTEL_PROPAGATORS'], read: readPropagators },
   knownMethods: { variables: ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'], read: readMethods },
@@ -189,6 +189,11 @@ const ROUTE = {
 }
 
 module.exports = { LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
+
+function readEnabled (names, env) {
+  const disabled = env.boolean(...names)
+  return disabled === undefined ? undefined : !disabled
+}
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function orNothingToKeep (keep) {

@@ -16,6 +16,7 @@ test('without options and variables everything has its documented default', (t) 
   t.match(exporter, { kind: 'otlp', explicit: false, url: 'http://localhost:4318/v1/traces', compression: 'none', timeoutMs: 10000 })
   t.same(settings, {
     disabled: false,
+    disabledBy: '',
     serviceName: 'light-trace',
     spanProcessors: null,
     tracerProvider: null,
@@ -158,7 +159,7 @@ test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN 
 })
 
 test('an unknown option that resembles none is a warning: others hand their flags to every plugin', (t) => {
-  const strangers = { tier: 'gold', enabled: true, port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
+  const strangers = { tier: 'gold', port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
   for (const options of [...Object.entries(strangers).map(([name, value]) => ({ [name]: value })), JSON.parse('{ "__proto__": 1 }')]) {
     const { warnings } = resolve(options)
     t.same(warnings.map(({ code }) => code), ['LT_WARN_OPTION_UNKNOWN'])
@@ -173,6 +174,23 @@ test('an unknown member of an object of ours throws, also where it resembles non
   const error = thrown(() => resolve({ outbound: { fetch: true } }))
   t.equal(error?.code, 'LT_ERR_OPTION_UNKNOWN')
   t.match(error.message, 'known are http, undici')
+  t.end()
+})
+
+test('enabled is the opposite of OTEL_SDK_DISABLED, and code wins', (t) => {
+  for (const [options, variable, disabled, by] of [
+    [{}, undefined, false, ''],
+    [{}, 'true', true, 'OTEL_SDK_DISABLED'],
+    [{}, 'false', false, ''],
+    [{ enabled: undefined }, 'true', true, 'OTEL_SDK_DISABLED'],
+    [{ enabled: true }, 'true', false, ''],
+    [{ enabled: false }, undefined, true, 'enabled: false'],
+    [{ enabled: false }, 'true', true, 'enabled: false'],
+    [{ enabled: false }, 'false', true, 'enabled: false']
+  ]) {
+    const settings = resolve(options, { OTEL_SDK_DISABLED: variable })
+    t.same([settings.disabled, settings.disabledBy], [disabled, by], JSON.stringify([options, variable]))
+  }
   t.end()
 })
 
@@ -213,6 +231,7 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ spanProcessors: [{}] }, '`spanProcessors[0]` must be a SpanProcessor with onStart() and onEnd(), received an object'],
     [{ tracerProvider: true }, 'received true'],
     [{ tracerProvider: {} }, '`tracerProvider` must be a TracerProvider with getTracer(), or false, received an object'],
+    [{ enabled: 'no' }, "`enabled` must be true or false, received 'no'"],
     [{ registerGlobals: 'yes' }, "`registerGlobals` must be true or false, received 'yes'"],
     [{ keep: 1 }, '`keep` must be true, false or an object with errors, aborted, slowerThanMs, asked, maxPerSecond, received 1'],
     [{ keep: { slowerThanMs: '1s' } }, "received '1s'"],

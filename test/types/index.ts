@@ -33,6 +33,7 @@ app.register(lightTrace, { exporter: { ulr: 'http://localhost:4318' } })
 
 // Every option.
 expectAssignable<LightTraceOptions>({
+  enabled: process.env.NODE_ENV !== 'test',
   serviceName: 'shop',
   resource: { 'deployment.environment.name': 'prod' },
   exporter: 'otlp',
