@@ -301,6 +301,12 @@ declare namespace lightTrace {
      * @default 100
      */
     maxPerSecond?: number | undefined
+    /**
+     * `{ maxBytes, seconds, errorsPerSecond, blockedLoop }`: hold the last spans of unsampled requests. `true` is `{}`. See
+     * docs/sampling.md. `lightTrace.snapshot()` and `request.trace.keep()` export them.
+     * @default false
+     */
+    recorder?: RecorderOptions | boolean | undefined
   }
 
   /** What the recorder holds, and when it gives it away by itself; see docs/sampling.md. */
@@ -322,6 +328,32 @@ declare namespace lightTrace {
      * @default keep.slowerThanMs, LIGHT_TRACE_SLOW_AFTER_MS, 250
      */
     afterMs?: number | undefined
+    /**
+     * `true` or `{ afterMs: 100 }`: the line that blocked the event loop (docs/slow.md), on the requests that waited for it. A worker
+     * watches the event loop while requests are open.
+     * @default LIGHT_TRACE_BLOCKED_LOOP, false
+     */
+    blockedLoop?: BlockedLoopOptions | boolean | undefined
+  }
+
+  /** Which headers are recorded, and which one is sent. */
+  export interface HeadersOptions {
+    /** Request headers to record. Headers that carry credentials are never recorded. @default [] */
+    request?: string[] | undefined
+    /** Response headers to record. Headers that carry credentials are never recorded. @default [] */
+    response?: string[] | undefined
+    /**
+     * Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and
+     * never in place of an attribute that is there for another reason.
+     * @default []
+     */
+    baggage?: string[] | undefined
+    /**
+     * Send the trace id to the caller, in the response header `server-timing`. It is appended to the metrics of the application:
+     * `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.
+     * @default false
+     */
+    serverTiming?: boolean | undefined
   }
 
   /** Child spans of Fastify's own stages. */
@@ -338,6 +370,26 @@ declare namespace lightTrace {
      * @default []
      */
     hooks?: LifecycleHook[] | undefined
+    /**
+     * Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing. HTTP/1 only, and not if light-trace
+     * is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for
+     * them.
+     * @default false
+     */
+    unrouted?: boolean | undefined
+    /**
+     * Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js`
+     * and with a collector of `light-trace/testing` (docs/recipes.md). A stack is taken once for each route that is declared after
+     * light-trace is loaded, and nothing per request.
+     * @default false
+     */
+    codeLocation?: boolean | undefined
+    /**
+     * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services
+     * with floods of 4xx. The span's status stays unset.
+     * @default true
+     */
+    clientErrors?: boolean | undefined
   }
 
   export type LifecycleHook =
@@ -417,6 +469,12 @@ declare namespace lightTrace {
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
+    /**
+     * How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up
+     * at once.
+     * @default 5000
+     */
+    closeTimeoutMs?: number | undefined
   }
 
   /** See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions. */
@@ -474,6 +532,8 @@ declare namespace lightTrace {
     events?: number | undefined
     /** Links of a span. @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
+    /** An upper bound for sampled requests per second, including those whose callers set the sampled flag. @default Infinity */
+    sampledPerSecond?: number | undefined
   }
 
   /**
@@ -525,19 +585,11 @@ declare namespace lightTrace {
      */
     keep?: KeepOptions | boolean | undefined
     /**
-     * `{ maxBytes, seconds, errorsPerSecond, blockedLoop }`: hold the last spans of unsampled requests. `true` is `{}`. See
-     * docs/sampling.md. `lightTrace.snapshot()` and `request.trace.keep()` export them.
-     * @default false
-     */
-    recorder?: RecorderOptions | boolean | undefined
-    /**
      * From how many milliseconds on a request's span says what it waited for (docs/slow.md). Without it: `keep.slowerThanMs`, then
      * `LIGHT_TRACE_SLOW_AFTER_MS`, then 250. `false`: never. The attributes are `light_trace.time.*`.
      * @default { afterMs: 250 }
      */
     slow?: SlowOptions | boolean | undefined
-    /** An upper bound for sampled requests per second, including those whose callers set the sampled flag. @default Infinity */
-    maxSampledPerSecond?: number | undefined
     /**
      * The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs` hold in place of these options, and from each change of it on.
      * It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.
@@ -554,10 +606,11 @@ declare namespace lightTrace {
      * @default true
      */
     trustIncoming?: boolean | ((request: FastifyRequest) => boolean) | undefined
-    /** Request headers to record. Headers that carry credentials are never recorded. @default [] */
-    requestHeaders?: string[] | undefined
-    /** Response headers to record. Headers that carry credentials are never recorded. @default [] */
-    responseHeaders?: string[] | undefined
+    /**
+     * Headers to record, baggage that becomes attributes, and a response header with the trace id.
+     * @default { request: [], response: [], baggage: [], serverTiming: false }
+     */
+    headers?: HeadersOptions | undefined
     /**
      * More names of query parameters whose values are recorded as `REDACTED`, or a function that decides about all of them. This holds for
      * `url.query` and for the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each name,
@@ -575,7 +628,10 @@ declare namespace lightTrace {
     onEnd?: ((span: Span, request: FastifyRequest, reply: FastifyReply) => void) | undefined
     /** What each request's store starts with: an object, which is copied, or `(request) => object`. See docs/context.md. */
     store?: Store | ((request: FastifyRequest) => Store) | undefined
-    /** Child spans for the handler and for stages of Fastify's lifecycle. `true`: the handler. @default { handler: false, hooks: [] } */
+    /**
+     * Child spans for the handler and for stages of Fastify's lifecycle. `true`: the handler.
+     * @default { handler: false, hooks: [], unrouted: false, codeLocation: false, clientErrors: true }
+     */
     spans?: SpansOptions | boolean | undefined
     /**
      * Spans and trace headers for outgoing calls (docs/outbound.md); also `channels` and `propagateTo`. `true`: these defaults. `false`:
@@ -584,61 +640,17 @@ declare namespace lightTrace {
      */
     outbound?: OutboundOptions | boolean | undefined
     /**
-     * Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing. HTTP/1 only, and not if light-trace
-     * is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for
-     * them.
-     * @default false
-     */
-    unrouted?: boolean | undefined
-    /**
-     * Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js`
-     * and with a collector of `light-trace/testing` (docs/recipes.md). A stack is taken once for each route that is declared after
-     * light-trace is loaded, and nothing per request.
-     * @default false
-     */
-    codeLocation?: boolean | undefined
-    /**
-     * Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services
-     * with floods of 4xx. The span's status stays unset.
-     * @default true
-     */
-    clientErrors?: boolean | undefined
-    /**
      * `trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See docs/recipes.md. An object: exported lines (docs/logs.md)
      * too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.
      * @default true
      */
     logs?: LogsOptions | boolean | undefined
     /**
-     * `'server-timing'`: send the trace id to the caller in this response header. It is appended to the metrics of the application:
-     * `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.
-     * @default false
-     */
-    replyHeader?: 'server-timing' | false | undefined
-    /**
-     * Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and
-     * never in place of an attribute that is there for another reason.
-     * @default []
-     */
-    baggage?: string[] | undefined
-    /**
-     * `true` or `{ afterMs: 100 }`: the line that blocked the event loop (docs/slow.md), on the requests that waited for it. A worker
-     * watches the event loop while requests are open.
-     * @default LIGHT_TRACE_BLOCKED_LOOP, false
-     */
-    blockedLoop?: BlockedLoopOptions | boolean | undefined
-    /**
      * How many bytes undelivered spans may take, and how long a span may wait for others to be sent with it. A full buffer is thinned
      * (docs/reliability.md).
-     * @default { maxBytes: 33554432, flushDelayMs: 1000 }
+     * @default { maxBytes: 33554432, flushDelayMs: 1000, closeTimeoutMs: 5000 }
      */
     buffer?: BufferOptions | undefined
-    /**
-     * How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up
-     * at once.
-     * @default 5000
-     */
-    closeTimeoutMs?: number | undefined
     /**
      * `true`, or an object: count the requests, sampled or not. See docs/metrics.md. `OTEL_METRICS_EXPORTER` switches them on, too.
      * @default false
@@ -646,7 +658,7 @@ declare namespace lightTrace {
     metrics?: MetricsOptions | boolean | undefined
     /**
      * How much a span may hold. More is dropped, and counted on the span.
-     * @default { attributes: 128, attributeValueLength: 16384, events: 128, links: 128 }
+     * @default { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, sampledPerSecond: Infinity }
      */
     limits?: LimitsOptions | undefined
   }
@@ -658,11 +670,11 @@ declare namespace lightTrace {
     /** An object, or `(request) => attributes`. Added to those of the option `attributes`. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /** Like the option `spans`, and instead of it. */
-    spans?: SpansOptions | boolean | undefined
+    spans?: Pick<SpansOptions, 'handler' | 'hooks'> | boolean | undefined
     /** Like the option `sampler`, and instead of it. */
     sampler?: SamplerOption | undefined
     /** Like the option `slow`, and instead of it. `{ afterMs: 0 }`: each request of the route. */
-    slow?: SlowOptions | boolean | undefined
+    slow?: Pick<SlowOptions, 'afterMs'> | boolean | undefined
     /** `false`: metrics (docs/metrics.md) do not count this route. @default true */
     metrics?: boolean | undefined
     /** Like the option `ignore`; `true` is the same as `trace: false`. */

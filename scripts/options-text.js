@@ -58,21 +58,22 @@ const OPTIONS = {
   'keep.slowerThanMs': { text: 'Export unsampled requests that take longer than this many milliseconds.' },
   'keep.asked': { text: 'Export unsampled requests for which the application calls `request.trace.keep(reason)`. It does so with the others, too: this is for `keep` without any of them.' },
   'keep.maxPerSecond': { text: 'About how many requests per second `keep` exports at most. Beyond it some are exported, and [say for how many they stand](sampling.md#keep).' },
-  recorder: {
+  'keep.recorder': {
     text: '`{ maxBytes, seconds, errorsPerSecond, blockedLoop }`: hold the last spans of unsampled requests. `true` is `{}`. See [sampling.md](sampling.md#the-recorder).',
     more: '`lightTrace.snapshot()` and `request.trace.keep()` export them.'
   },
-  'recorder.maxBytes': { text: 'Bytes of spans, beside `buffer.maxBytes`; the oldest are overwritten.' },
-  'recorder.seconds': { text: 'How many seconds a snapshot reaches back, unless it is asked for with a number of its own.' },
-  'recorder.errorsPerSecond': { text: 'About so many answers of 5xx within a second make a snapshot. `0`: none do.' },
-  'recorder.blockedLoop': { text: 'With `blockedLoop`: a blocked event loop makes a snapshot.' },
+  'keep.recorder.maxBytes': { text: 'Bytes of spans, beside `buffer.maxBytes`; the oldest are overwritten.' },
+  'keep.recorder.seconds': { text: 'How many seconds a snapshot reaches back, unless it is asked for with a number of its own.' },
+  'keep.recorder.errorsPerSecond': { text: 'About so many answers of 5xx within a second make a snapshot. `0`: none do.' },
+  'keep.recorder.blockedLoop': { text: 'With `blockedLoop`: a blocked event loop makes a snapshot.' },
   slow: {
     text: "From how many milliseconds on a request's span says [what it waited for](slow.md). Without it: `keep.slowerThanMs`, then `LIGHT_TRACE_SLOW_AFTER_MS`, then 250. `false`: never.",
     more: 'The attributes are `light_trace.time.*`.',
     default: '`{ afterMs: 250 }`'
   },
   'slow.afterMs': { text: 'Milliseconds; 0: each request. Requests that failed or are kept say it from 20 ms on.', default: '`keep.slowerThanMs`, `LIGHT_TRACE_SLOW_AFTER_MS`, `250`' },
-  maxSampledPerSecond: { text: 'An upper bound for sampled requests per second, including those whose callers set the sampled flag.' },
+  'slow.blockedLoop': { text: '`true` or `{ afterMs: 100 }`: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop), on the requests that waited for it.', more: 'A worker watches the event loop while requests are open.' },
+  'slow.blockedLoop.afterMs': { text: 'For how many milliseconds the event loop has to be blocked, 20 or more.' },
   configFile: {
     text: 'The path of a JSON file whose `sampler`, `keep`, `ignore` and `logs` hold in place of these options, and [from each change of it on](#rates-without-a-deploy).',
     more: 'It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.'
@@ -85,8 +86,18 @@ const OPTIONS = {
     text: "`false` or `(request) => boolean`: do not continue the caller's trace. Start a new one and link to the caller's span.",
     type: 'boolean | ((request: FastifyRequest) => boolean)'
   },
-  requestHeaders: { text: 'Request headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
-  responseHeaders: { text: 'Response headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
+  headers: { text: 'Headers to record, baggage that becomes attributes, and a response header with the trace id.' },
+  'headers.request': { text: 'Request headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
+  'headers.response': { text: 'Response headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
+  'headers.baggage': {
+    text: "Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and never in place of an attribute that is there for another reason.",
+    type: 'string[]'
+  },
+  'headers.serverTiming': {
+    text: 'Send the trace id to the caller, in the response header `server-timing`.',
+    more: 'It is appended to the metrics of the application: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.',
+    default: '`false`'
+  },
   redactQuery: {
     text: 'More names of query parameters whose values are recorded as `REDACTED`, or a function that decides about all of them.',
     more: 'This holds for `url.query` and for the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each name, decoded.',
@@ -105,6 +116,18 @@ const OPTIONS = {
   'spans.hooks': {
     text: 'A child span for each of these stages that has hooks: `onRequest`, `preParsing`, `preValidation`, `preHandler`, `preSerialization`, `onSend`, `onResponse`, `onError`.',
     type: 'LifecycleHook[]'
+  },
+  'spans.unrouted': {
+    text: "Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing.",
+    more: 'HTTP/1 only, and not if light-trace is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for them.'
+  },
+  'spans.codeLocation': {
+    text: "Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js` and with a collector of [`light-trace/testing`](recipes.md#tests-of-your-own).",
+    more: 'A stack is taken once for each route that is declared after light-trace is loaded, and nothing per request.'
+  },
+  'spans.clientErrors': {
+    text: 'Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services with floods of 4xx.',
+    more: "The span's status stays unset."
   },
   outbound: { text: 'Spans and trace headers for [outgoing calls](outbound.md); also `channels` and `propagateTo`. `true`: these defaults. `false`: none.' },
   'outbound.http': { text: 'Trace `node:http`, `node:https` and `node:http2`.' },
@@ -126,18 +149,6 @@ const OPTIONS = {
   'outbound.graphqlDocuments': { text: 'Record the document of a GraphQL operation as `graphql.document`, with `?` for its values.' },
   'outbound.fold': { text: '`{ after: 10 }`: of the calls under one span that do the same, record the first ten, and [one span for the others](outbound.md#folding). `true`: ten.' },
   'outbound.fold.after': { text: 'How many of the calls under one span that do the same have spans of their own, 1 or more.' },
-  unrouted: {
-    text: "Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing.",
-    more: 'HTTP/1 only, and not if light-trace is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for them.'
-  },
-  codeLocation: {
-    text: "Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js` and with a collector of [`light-trace/testing`](recipes.md#tests-of-your-own).",
-    more: 'A stack is taken once for each route that is declared after light-trace is loaded, and nothing per request.'
-  },
-  clientErrors: {
-    text: 'Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services with floods of 4xx.',
-    more: "The span's status stays unset."
-  },
   logs: {
     text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`. See [recipes.md](recipes.md#trace-ids-on-log-lines). An object: [exported lines](logs.md) too, `logs.export`, `logs.level`, `logs.unsampledLevel`, `logs.maxPerSecond`, `logs.buffer`.'
   },
@@ -150,21 +161,10 @@ const OPTIONS = {
   'logs.unsampledLevel': { text: 'The least level that is exported of requests that are not sampled.' },
   'logs.maxPerSecond': { text: 'How many lines of one level are exported in a second.' },
   'logs.buffer': { text: 'The least level of lines that are held, and printed if the request fails.' },
-  replyHeader: {
-    text: "`'server-timing'`: send the trace id to the caller in this response header.",
-    more: 'It is appended to the metrics of the application: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.',
-    default: '`false`'
-  },
-  baggage: {
-    text: "Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and never in place of an attribute that is there for another reason.",
-    type: 'string[]'
-  },
-  blockedLoop: { text: '`true` or `{ afterMs: 100 }`: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop), on the requests that waited for it.', more: 'A worker watches the event loop while requests are open.' },
-  'blockedLoop.afterMs': { text: 'For how many milliseconds the event loop has to be blocked, 20 or more.' },
   buffer: { text: 'How many bytes undelivered spans may take, and how long a span may wait for others to be sent with it. A full buffer is [thinned](reliability.md#a-full-buffer-is-thinned).' },
   'buffer.maxBytes': { text: 'Bytes allocated for spans that are not yet delivered.' },
   'buffer.flushDelayMs': { text: 'Milliseconds that a span may wait for others. The first ones wait 2 ms, the next 4 ms, and so on up to this.' },
-  closeTimeoutMs: { text: 'How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up at once.' },
+  'buffer.closeTimeoutMs': { text: 'How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up at once.' },
   metrics: { text: '`true`, or an object: count the requests, sampled or not. See [metrics.md](metrics.md).', more: '`OTEL_METRICS_EXPORTER` switches them on, too.' },
   'metrics.exporter': {
     text: "`'otlp'`, `'otlp/stdout'`, `'none'`, or an object as `exporter` takes it.",
@@ -192,14 +192,15 @@ const OPTIONS = {
   'limits.attributeValueLength': { text: 'Characters of a string value. Longer ones are cut.' },
   'limits.events': { text: 'Events of a span.' },
   'limits.links': { text: 'Links of a span.' },
+  'limits.sampledPerSecond': { text: 'An upper bound for sampled requests per second, including those whose callers set the sampled flag.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
     text: 'An object, or `(request) => attributes`. Added to those of the option `attributes`.',
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
-  'config.trace.spans': { text: 'Like the option `spans`, and instead of it.', type: 'SpansOptions | boolean' },
+  'config.trace.spans': { text: 'Like the option `spans`, and instead of it.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
   'config.trace.sampler': { text: 'Like the option `sampler`, and instead of it.', type: 'SamplerOption' },
-  'config.trace.slow': { text: 'Like the option `slow`, and instead of it. `{ afterMs: 0 }`: each request of the route.', type: 'SlowOptions | boolean' },
+  'config.trace.slow': { text: 'Like the option `slow`, and instead of it. `{ afterMs: 0 }`: each request of the route.', type: "Pick<SlowOptions, 'afterMs'> | boolean" },
   'config.trace.metrics': { text: '`false`: [metrics](metrics.md) do not count this route.' },
   'config.trace.ignore': { text: 'Like the option `ignore`; `true` is the same as `trace: false`.', type: 'boolean | IgnoreOption' }
 }
@@ -208,14 +209,15 @@ const OPTIONS = {
 const TYPES = {
   exporter: { text: 'OTLP over HTTP with protobuf. Missing members come from the OTEL_EXPORTER_OTLP_* variables.' },
   keep: { text: 'Which unsampled requests are exported all the same.' },
-  recorder: { text: 'What the recorder holds, and when it gives it away by itself; see docs/sampling.md.' },
+  'keep.recorder': { text: 'What the recorder holds, and when it gives it away by itself; see docs/sampling.md.' },
   slow: { text: 'What is slow, see docs/slow.md.' },
+  headers: { text: 'Which headers are recorded, and which one is sent.' },
   spans: { text: "Child spans of Fastify's own stages.", isAlias: true },
   'outbound.channels': { name: 'ChannelOptions', text: 'How the events of a TracingChannel of `node:diagnostics_channel` become spans.' },
   'outbound.fold': { text: 'Which calls share a span, see docs/outbound.md.' },
   outbound: { text: 'Spans and trace headers for outgoing calls, see docs/outbound.md.' },
   logs: { text: "See docs/logs.md. Levels are names of the logger's." },
-  blockedLoop: { text: 'When the event loop counts as blocked, see docs/slow.md.' },
+  'slow.blockedLoop': { text: 'When the event loop counts as blocked, see docs/slow.md.' },
   buffer: { text: 'What waits to be sent, see docs/reliability.md.' },
   metrics: { text: "See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions." },
   limits: { text: 'How much a span may hold. More is dropped and counted on the span.' },
@@ -312,9 +314,9 @@ const VARIABLES = [
   },
   { rows: ['slow.afterMs'], text: "From how many milliseconds on a request's span says [what it waited for](slow.md). See `slow`." },
   {
-    rows: ['blockedLoop'],
+    rows: ['slow.blockedLoop'],
     default: '`false`',
-    text: '`true`, `false` or milliseconds, 20 or more: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop). See `blockedLoop`.'
+    text: '`true`, `false` or milliseconds, 20 or more: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop). See `slow.blockedLoop`.'
   },
   { rows: ['ignore'], text: 'Comma-separated paths that get no spans. See `ignore`.' },
   {

@@ -146,7 +146,7 @@ test('closing an app whose collector hangs says which option bounds the wait', a
   t.teardown(() => server.close())
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, closeTimeoutMs: 50 })
+  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, buffer: { closeTimeoutMs: 50 } })
   app.get('/', async () => 'ok')
   await app.inject('/')
   await app.close()

@@ -168,7 +168,7 @@ test('closed and made anew, a hundred times, without listeners or warnings left'
   let before
   for (let i = 0; i < 100; i++) {
     const { app, collector, trace } = await setUp(t)
-    await app.register(lightTrace, { ...trace, unrouted: true })
+    await app.register(lightTrace, { ...trace, spans: { unrouted: true } })
     app.get('/', async () => 'ok')
     await app.inject('/')
     t.equal((await collector.spans()).length, 1)

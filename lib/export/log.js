@@ -127,7 +127,7 @@ class ExportLog {
   notEncoded (error) { this.#report.failed('LT_WARN_BUG', `a ${this.#noun} could not be written`, error) }
 
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the app closed, which waits for closeTimeoutMs at most (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the app closed, which waits for buffer.closeTimeoutMs at most (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {

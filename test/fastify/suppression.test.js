@@ -61,7 +61,7 @@ for (const [name, variable, switchedOff] of [['OTEL_SDK_DISABLED', 'TRUE', {}], 
 
   test(`${name} stops every span and nothing else`, async (t) => {
     switchOff(t)
-    const trace = { ...switchedOff, unrouted: true, replyHeader: 'server-timing', logs: true }
+    const trace = { ...switchedOff, spans: { unrouted: true }, headers: { serverTiming: true }, logs: true }
     const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
     const answer = (await app.inject({ url: '/traced', headers: { traceparent } })).json()
     t.match(answer, { current: true, child: false, byTracer: false, recording: false, inject: { traceparent } })
