@@ -150,7 +150,7 @@ test('closing an app whose collector hangs says which option bounds the wait', a
   app.get('/', async () => 'ok')
   await app.inject('/')
   await app.close()
-  t.match(lines.map(({ msg }) => msg), [/1 span not delivered .* closeTimeoutMs/])
+  t.match(lines.map(({ msg }) => msg), [/1 span not delivered .* buffer\.closeTimeoutMs/])
 })
 
 function runWithRegister (program) {
