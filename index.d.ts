@@ -8,20 +8,20 @@ type LightTracePlugin = FastifyPluginCallback<lightTrace.LightTraceOptions>
 declare module 'fastify' {
   interface FastifyRequest {
     /**
-     * The request's trace context and store. It is always an object. On ignored routes, before light-trace's own
-     * hook, and when tracing is disabled, its span is a non-recording one.
+     * The request's trace context and store. Always an object. Its span records nothing on ignored routes, before light-trace's
+     * hook, and when tracing is off.
      */
     readonly trace: lightTrace.RequestTrace
   }
 
   interface FastifyInstance {
-    /** This app's tracer, and statistics about its spans. */
+    /** The application's tracer, and statistics about its spans. */
     readonly lightTrace: lightTrace.LightTraceInstance
   }
 
   interface FastifyContextConfig {
     /**
-     * How this route is traced. `false` switches its spans off; the request context stays.
+     * How this route is traced. `false` turns its spans off; the request context still works.
      * @throws LT_ERR_OPTION_UNKNOWN, LT_ERR_OPTION_INVALID when the route is added
      */
     trace?: boolean | lightTrace.RouteTraceOptions | undefined
@@ -30,7 +30,7 @@ declare module 'fastify' {
 
 declare namespace lightTrace {
   /**
-   * The types of what `request.trace.get` and `set` hold. Augment it to type them; without that, any key is allowed.
+   * Types the values of `request.trace.get` and `set` if you augment it. Otherwise any key is allowed.
    * ```ts
    * declare module 'light-trace' {
    *   interface LightTraceStore { user: User }
@@ -38,97 +38,96 @@ declare namespace lightTrace {
    * ```
    */
   export interface LightTraceStore {
-    // Empty on purpose, to be extended by users of this module.
+    // Empty: users of this module augment it.
   }
 
   export type StoreKey = [keyof LightTraceStore] extends [never] ? string | symbol : keyof LightTraceStore
   export type StoreValue<K> = K extends keyof LightTraceStore ? LightTraceStore[K] : any
   export type Store = [keyof LightTraceStore] extends [never] ? Record<string | symbol, any> : Partial<LightTraceStore>
 
-  /** `request.trace`; `lightTrace.current()` returns it too. */
+  /** The type of `request.trace` and `lightTrace.current()`. */
   export interface RequestTrace {
-    /** The request's SERVER span, with all methods of the API's `Span`. If there is none, a non-recording span. */
+    /** The request's SERVER span, with all methods of the API's `Span`. A non-recording span if the request has none. */
     readonly span: Span
     /** 32 lowercase hex digits. */
     readonly traceId: string
-    /** 16 lowercase hex digits: the id of `span`. */
+    /** The id of `span`: 16 lowercase hex digits. */
     readonly spanId: string
-    /** Whether the trace is sampled; outgoing headers say the same. */
+    /** Whether the trace is sampled, as outgoing headers state it. */
     readonly sampled: boolean
-    /** W3C Trace Context level 2: `00-<traceId>-<spanId>-<flags>`, or '' without a trace. For outgoing calls use `inject`. */
+    /** `00-<traceId>-<spanId>-<flags>` (W3C Trace Context level 2), or '' without a trace. Use `inject` for outgoing calls. */
     readonly traceparent: string
-    /** A value of this request's store, or undefined. */
+    /** Returns a value of this request's store, or undefined. */
     get<K extends StoreKey> (key: K): StoreValue<K> | undefined
     /** Sets a value in this request's store. */
     set<K extends StoreKey> (key: K, value: StoreValue<K>): void
     /** The whole store of this request. */
     readonly store: Store
     /**
-     * Runs `fn` as a child span of the running one. The span ends when `fn` returns, or when the promise that it
-     * returns settles. What it throws or rejects with is recorded and passed on. Where the running span is not sampled, nothing
-     * is recorded, and `fn` is usually given that span itself.
+     * Runs `fn` in a child span of the active span, and returns what `fn` returns. The span ends when `fn` returns, or when its
+     * promise settles. An error is recorded and rethrown. If the active span is not sampled, nothing is recorded; `fn` usually
+     * receives that span.
+     * @throws LT_ERR_USAGE without a function
      */
     withSpan<T> (name: string, fn: (span: Span) => T): T
     withSpan<T> (name: string, options: SpanOptions, fn: (span: Span) => T): T
     /**
-     * For errors that your application handles itself, so that Fastify does not see them (a filter, a router inside of a
-     * handler): records an `exception` event on the request's span, `error.type` if the response is 4xx or 5xx, and the status ERROR if it is 5xx.
-     * An error that Fastify catches too is recorded once. Does nothing once the response is closed. Never throws.
-     * Semantic conventions: Recording errors on spans.
+     * Records an error that your application handles itself, for example in a filter or in a router inside a handler: an
+     * `exception` event on the request's span, `error.type` if the response is 4xx or 5xx, and the status ERROR if it is 5xx.
+     * If Fastify catches the error too, it is recorded once. Does nothing after the response is closed. Never throws.
      */
     fail (error: unknown): void
     /**
-     * Asks for this request to be exported, with its children, though it is not sampled. Its spans get `light_trace.kept: reason`.
-     * Works where the option `keep` or `recorder` is set, within `keep.maxPerSecond`; else, and once the response is closed, it does nothing. Never throws.
-     * @param reason at most 64 characters @default 'application'
+     * Exports this request and its children even if it is not sampled. Its spans get `light_trace.kept: reason`.
+     * Requires the option `keep`, and counts towards `keep.maxPerSecond`. Does nothing after the response is closed. Never throws.
+     * @param reason up to 64 characters @default 'application'
      */
     keep (reason?: string): void
-    /** Runs `fn` in this request's context, for places where Node has lost it. Returns what `fn` returns. */
+    /** Runs `fn` in this request's context, where Node has lost it. Returns what `fn` returns. */
     run<A extends unknown[], T> (fn: (...args: A) => T, ...args: A): T
-    /** Returns a function that runs `fn` in this request's context, from wherever it is called. */
+    /** Returns a function that always runs `fn` in this request's context. */
     bind<F extends (...args: any[]) => any> (fn: F): F
     /**
-     * Sets `traceparent`, and `tracestate` and `baggage` if there are any, on the headers of an outgoing call: a plain
-     * object or a `Headers`. The parent is the active span: the request's
-     * own, or the one around this code. Returns the headers.
+     * Sets `traceparent`, and `tracestate` and `baggage` if present, on the headers of an outgoing call: a plain object or
+     * `Headers`. The parent is the active span. Returns the headers.
      */
     inject (): Record<string, string>
     inject<H extends object> (headers: H): H
   }
 
   export interface LightTraceInstance {
-    /** Starts spans of your own. It works outside of requests and before the app is ready, too. */
+    /** Starts your own spans, also outside of requests and before the application is ready. */
     readonly tracer: Tracer
-    /** For instrumentations and libraries that ask for one. */
+    /** For instrumentations and libraries that need a provider. */
     readonly tracerProvider: TracerProvider
     /**
-     * Sends what is queued now. Resolves when all of it is delivered or dropped; never rejects.
-     * @param options.timeoutMs milliseconds after which it resolves in any case; default: `closeTimeoutMs`
+     * Sends what is queued now. Resolves when all of it is delivered or dropped. Never rejects.
+     * @param options.timeoutMs maximum wait in milliseconds @default buffer.closeTimeoutMs
      */
     flush (options?: { timeoutMs?: number | undefined }): Promise<void>
-    /** What has happened to the spans so far. `ended = accepted + unsampled + recorded` at every moment. */
+    /** Counts what has happened to the spans. At every moment, `ended = accepted + unsampled + recorded`. */
     stats (): LightTraceStats
     /**
-     * Exports what the option `recorder` has: all spans of requests that were not sampled which ended in the last `seconds`, or end in
-     * the second after the call, and were not exported yet. They get `light_trace.kept: 'snapshot'` and no threshold. One at a
-     * time: a call while one is under way gets that one. It keeps the process alive, for 31 s at most. Never rejects; zeros without a recorder.
-     * @param options.seconds how far back @default recorder.seconds
-     * @param options.reason becomes `light_trace.snapshot.reason`; at most 64 characters @default 'application'
-     * @returns how many spans were handed to the exporter, and how many were overwritten before it took them
+     * Exports what `keep.recorder` holds: spans of unsampled requests that ended in the last `seconds`, or end within a second of
+     * the call, and were not exported before. They get `light_trace.kept: 'snapshot'` and no sampling threshold. Snapshots do not
+     * overlap: a call during a snapshot returns that snapshot. Keeps the process alive for up to 31 s. Never rejects.
+     * @param options.seconds how far back @default keep.recorder.seconds
+     * @param options.reason the attribute `light_trace.snapshot.reason`, up to 64 characters @default 'application'
+     * @returns how many spans went to the exporter, and how many were overwritten first; zeros without a recorder
      */
     snapshot (options?: { seconds?: number | undefined, reason?: string | undefined }): Promise<{ spans: number, missed: number }>
-    /** `lightTrace.run` for this application, where there are several in the process: that takes the one that opened first. */
+    /** Like `lightTrace.run`, for this application. With several in a process, `lightTrace.run` uses the one that opened first. */
     run: typeof import('.').run
     /**
-     * All metrics as text for Prometheus: format 0.0.4, or OpenMetrics 1.0. '' where metrics are off. Never rejects.
-     * @param options.openMetrics with exemplars and units
+     * Returns all metrics as text for Prometheus, or '' if metrics are off. Never rejects.
+     * @param options.openMetrics OpenMetrics 1.0, with exemplars and units, instead of format 0.0.4 @default false
      */
     metrics (options?: { openMetrics?: boolean | undefined }): Promise<string>
-    /** For meters of your own. Where metrics are off its instruments record nothing. */
+    /** Creates your own meters. If metrics are off, their instruments record nothing. */
     readonly meterProvider: MeterProvider
   }
 
-  /** Where spans go: `native` is OTLP over HTTP; `sdk` means that an OpenTelemetry SDK makes them. See docs/interop.md. */
+  /** Where spans go. `native`: OTLP over HTTP. `sdk`: an OpenTelemetry SDK creates them. See docs/interop.md. */
   export type Mode = 'native' | 'console' | 'otlp/stdout' | 'none' | 'processors' | 'sdk' | 'disabled' | (string & {})
 
   export interface LightTraceStats {
@@ -136,13 +135,13 @@ declare namespace lightTrace {
     spans: {
       started: number
       ended: number
-      /** Calls that `outbound.fold` has put into the span of others: neither started nor ended. */
+      /** Calls that `outbound.fold` aggregated into another span: neither started nor ended. */
       folded: number
-      /** Ended, and neither sampled nor kept. */
+      /** Ended, but neither sampled nor kept. */
       unsampled: number
-      /** Now in the ring of the option `recorder`, neither accepted nor unsampled yet. */
+      /** Held by `keep.recorder` now; not counted as accepted or unsampled yet. */
       recorded: number
-      /** Requests, of the unsampled, that `keep` asked for and `keep.maxPerSecond` left out. */
+      /** Unsampled requests that `keep.maxPerSecond` left out. */
       notKept: number
       /** `= handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight` */
       accepted: number
@@ -152,9 +151,9 @@ declare namespace lightTrace {
       delivered: number
       /** Refused by the collector in a partial success. */
       rejected: number
-      /** Gave way in a full buffer to others, which say in their trace state for how many they stand. */
+      /** Dropped from a full buffer; the rest carry an adjusted sampling threshold. */
       thinned: number
-      /** By reason; docs/reliability.md lists the reasons. */
+      /** By reason. docs/reliability.md lists the reasons. */
       dropped: Record<string, number>
       /** Waiting to be sent. */
       queued: number
@@ -163,7 +162,7 @@ declare namespace lightTrace {
       retried: number
     }
     buffer: {
-      /** Bytes that are allocated for undelivered spans now. */
+      /** Bytes allocated for undelivered spans now. */
       bytes: number
       maxBytes: number
     }
@@ -171,41 +170,41 @@ declare namespace lightTrace {
       ok: number
       failed: number
     }
-    /** The last failure of an export, without secrets. */
+    /** The last export failure, without secrets. */
     lastError: string | null
-    /** Only with the option `recorder`. */
+    /** Only with `keep.recorder`. */
     recorder?: {
-      /** Bytes of its ring that are allocated. */
+      /** Bytes allocated for the recorder now. */
       bytes: number
       maxBytes: number
-      /** How far back it reaches now. */
+      /** How many seconds it covers now. */
       seconds: number
     }
-    /** Only where log lines are exported or held, or exceptions are log records. */
+    /** Only if log lines are exported or held, or exceptions are log records. */
     logs?: {
       /** `accepted = delivered + rejected + sum(dropped) + queued + inFlight` */
       records: Pick<LightTraceStats['spans'], 'accepted' | 'delivered' | 'rejected' | 'dropped' | 'queued' | 'inFlight' | 'retried'>
       exports: { ok: number, failed: number }
       lastError: string | null
-      /** Held lines that made room for later ones. Only with `logs.buffer`. */
+      /** Held lines dropped in favor of later ones. Only with `logs.buffer`. */
       forgotten?: number
     }
-    /** Only where metrics are on. */
+    /** Only if metrics are on. */
     metrics?: {
-      /** In memory now, of all metrics. */
+      /** Series of all metrics in memory now. */
       series: number
-      /** Names of the metrics that have reached the limit of 2,000 series. */
+      /** Metrics that have reached the limit of 2,000 series. */
       overflowed: string[]
-      /** Series that the last text for Prometheus had to leave out: another one has their name and labels there. */
+      /** Series dropped from the last text for Prometheus: their name and labels were taken. */
       scrapeDropped: number
-      /** Data points, each counted in every export. */
+      /** Data points, counted in every export. */
       points: { delivered: number, rejected: number, dropped: number }
       exports: { ok: number, failed: number }
       lastError: string | null
     }
   }
 
-  /** The parts of an OpenTelemetry SDK's SpanProcessor that are used (SDK 2.x and 3.x). */
+  /** A SpanProcessor of OpenTelemetry SDK 2.x or 3.x: the members that light-trace uses. */
   export interface SpanProcessor {
     onStart (span: any, parentContext: Context): void
     onEnding?(span: any): void
@@ -214,7 +213,7 @@ declare namespace lightTrace {
     shutdown (): Promise<void>
   }
 
-  /** The parts of an OpenTelemetry SDK's Sampler that are used. */
+  /** A Sampler of an OpenTelemetry SDK: the members that light-trace uses. */
   export interface Sampler {
     shouldSample (context: Context, traceId: string, spanName: string, spanKind: SpanKind, attributes: Attributes, links: Link[]): {
       /** 0 NOT_RECORD, 1 RECORD, 2 RECORD_AND_SAMPLED */
@@ -225,21 +224,21 @@ declare namespace lightTrace {
   }
 
   /**
-   * 'always_on', 'always_off', a ratio from 0 to 1, or a rate. If there is a parent, its sampled flag decides.
-   * A ratio and a rate write their threshold into the trace state, `ot=th:…`:
+   * 'always_on', 'always_off', a ratio from 0 to 1, a rate, or an SDK sampler. A parent's sampled flag takes precedence.
+   * Ratios and rates write their threshold into the trace state, `ot=th:…`:
    * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
    */
   export type SamplerOption = 'always_on' | 'always_off' | number | RateOptions | Sampler
 
-  /** A number of traces per second that the routes share: rare routes are sampled whole, busy ones share the rest. */
+  /** Traces per second. Rare routes are sampled fully; busy routes share the rest. */
   export interface RateOptions {
-    /** Traces per second that start here, 0 or more. Requests whose callers have decided are not counted. */
+    /** Traces started per second, 0 or more. Requests with a sampling decision of their caller are not counted. */
     perSecond: number
   }
 
   /**
-   * A path: `'/health'` is that path; `*` stands for anything, including slashes. A RegExp is tested against the path
-   * without its query. A function must return at once.
+   * A path, in which `*` matches anything, slashes included; a RegExp, tested against the path without its query; or a
+   * function. The function must return a boolean, not a promise.
    */
   export type IgnorePattern = string | RegExp | ((request: FastifyRequest) => boolean)
 
@@ -645,30 +644,30 @@ declare namespace lightTrace {
   }
   // options:end
 
-  /** The error that `register` and adding a route throw. Codes are stable, messages are not. */
+  /** The error that `register` and adding a route throw. Codes are stable; messages can change. */
   export interface LightTraceError extends Error {
     name: 'LightTraceError'
     code: 'LT_ERR_OPTION_UNKNOWN' | 'LT_ERR_OPTION_INVALID'
   }
 
-  /** The `request.trace` of the running request, anywhere in its asynchronous flow. Outside of requests: undefined. */
+  /** Returns the `request.trace` of the current request, or undefined outside of requests. */
   export function current (): RequestTrace | undefined
 
   /**
-   * Spans for the queries of this object: a Client or Pool of pg, a MongoClient that has not connected yet, a knex
-   * instance, or a `sql` of postgres. Of ioredis: spans also for commands that are sent before the connection is ready. Nothing
-   * else is changed. Returns the object, for a `sql` one that stands for it; throws `LT_ERR_OPTION_INVALID` for anything else.
+   * Traces the queries of a pg Client or Pool, a MongoClient before it connects, a knex instance, or a postgres `sql`. For ioredis,
+   * it adds spans for commands sent before the connection is ready. Returns the object; for a `sql`, a wrapper to use instead.
+   * @throws LT_ERR_OPTION_INVALID for anything else
    */
   export function traceClient<C extends object> (client: C): C
 
   /**
-   * A handler for function platforms that freeze the process when it has answered: it settles when the spans of the
-   * invocation are delivered, when an attempt to do so has failed, or after `timeoutMs`. Once a collector has been silent for
-   * `timeoutMs`, it waits for 50 ms at most until the collector takes spans again. What the handler returns or throws is passed on.
-   * On AWS Lambda the request's span gets `faas.*` attributes, and X-Ray's span as its parent where that samples and the
-   * caller has sent no `traceparent`. On Vercel the answer does not wait: the platform's `waitUntil` is asked.
-   * @param options.timeoutMs milliseconds to wait at most. @default 1000, or what the invocation has left
-   * @throws LT_ERR_OPTION_INVALID if `app` is not a Fastify application or `handler` not a function
+   * Wraps a handler for platforms that freeze the process after a response. The wrapper settles when the invocation's spans are
+   * delivered, when sending them fails, or after `timeoutMs`. After a timeout, it waits at most 50 ms until the collector responds
+   * again. It returns or throws what the handler does.
+   * On AWS Lambda, the request's span gets `faas.*` attributes. X-Ray's span becomes its parent if X-Ray samples and the caller
+   * sends no `traceparent`. On Vercel, the response does not wait: the wrapper uses `waitUntil`.
+   * @param options.timeoutMs maximum wait in milliseconds @default 1000, or the time the invocation has left
+   * @throws LT_ERR_OPTION_INVALID if `app` is not a Fastify application or `handler` is not a function
    */
   export function flushAfter<H extends (...args: any[]) => unknown> (app: { ready (): unknown, server: object }, handler: H, options?: { timeoutMs?: number | undefined }):
     (...args: Parameters<H>) => Promise<Awaited<ReturnType<H>>>
@@ -679,15 +678,15 @@ declare namespace lightTrace {
     /** A SpanKind of `@opentelemetry/api`. @default SpanKind.CONSUMER */
     kind?: number | undefined
     attributes?: Attributes | undefined
-    /** Link to the producer's span and start a trace of its own, in place of going on under it. @default false */
+    /** Start a new trace and link to the producer's span, instead of continuing the producer's trace. @default false */
     link?: boolean | undefined
   }
 
   /**
-   * Runs `fn(trace)` in a span for work that no request has brought, such as a job of a queue, in the trace of its
-   * producer. `trace` is what `lightTrace.current()` answers meanwhile. The span ends with the function, or with the
-   * promise it returns; what is thrown is recorded and passed on. Without an open application `fn` runs untraced.
-   * @param carrier what the producer's `request.trace.inject()` made: an object or a Map with `traceparent`, `tracestate`, `baggage`
+   * Runs `fn(trace)` in a span for work outside of requests, such as a queue job, in the producer's trace. Returns what `fn`
+   * returns. `lightTrace.current()` returns `trace` meanwhile. The span ends when `fn` returns, or when its promise settles. An
+   * error is recorded and rethrown. Without an open application, `fn` runs untraced.
+   * @param carrier what the producer's `request.trace.inject()` returned: an object or Map with `traceparent`, `tracestate`, `baggage`
    * @throws LT_ERR_OPTION_INVALID, LT_ERR_OPTION_UNKNOWN
    */
   export function run<T> (carrier: unknown, fn: (trace: RequestTrace) => T): T
