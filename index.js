@@ -7,16 +7,11 @@ const { REQUEST_KEY } = require('./lib/context/trace-context.js')
 const { misused, ownContextManager } = require('./lib/context/request-context.js')
 const { load } = require('./lib/features.js')
 const { activeManager } = require('./lib/otel/api-globals.js')
-const { OLDEST_FASTIFY, registrationFor, closeLast } = require('./lib/registration.js')
+const { registrationFor, closeLast } = require('./lib/registration.js')
 
 function plugin (app, options, done) {
   if (typeof app?.addHook !== 'function' || typeof done !== 'function') {
     throw misused('lightTrace is the plugin itself, so register it without calling it: await app.register(lightTrace, { ... })')
-  }
-  // Not by a range for Fastify's own check: semver compiles its grammar for it, which takes as long as a tenth of our files.
-  if (Number.parseInt(app.version, 10) < OLDEST_FASTIFY) {
-    done(misused(`light-trace needs Fastify ${OLDEST_FASTIFY} or later, and this is Fastify ${app.version}`))
-    return
   }
   let waiting
   try {
@@ -87,7 +82,7 @@ function run (carrier, options, fn) {
   return load('jobs').run(carrier, options, fn)
 }
 
-const lightTrace = fp(plugin, { name: 'light-trace' })
+const lightTrace = fp(plugin, { fastify: '>=5', name: 'light-trace' })
 
 module.exports = lightTrace
 // One by one, as Node looks for the names that an ES module may import.

@@ -1,9 +1,9 @@
 /**
- * `node --import light-trace/register app.js`, or `import 'light-trace/register'` before Fastify is loaded: traces every
- * Fastify 5 application of the process, configured by the environment alone. An application that registers light-trace
- * itself is traced as it says there.
+ * Traces every Fastify application of the process. Use `node --import light-trace/register app.js`, or
+ * `import 'light-trace/register'` before Fastify is loaded. Environment variables configure it. If an application registers
+ * light-trace itself, the options of that registration apply.
  *
- * Exports nothing; it brings the types of `request.trace` and `app.lightTrace`.
+ * Exports nothing. Adds the types of `request.trace` and `app.lightTrace`.
  */
 import './index'
 

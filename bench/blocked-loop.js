@@ -1,6 +1,6 @@
 'use strict'
 
-// node bench/blocked-loop.js: what the worker of the option `blockedLoop` takes, beside the same application without it.
+// node bench/blocked-loop.js: what the worker of `slow: { blockedLoop: true }` takes, beside the same application without it.
 //
 // Memory after 300 requests, CPU and switches of context while nothing is open, and while a stream is: then both threads wake up.
 // What a request takes is counted by npm run bench:instructions -- --case delivered --case blocked-loop.
@@ -34,7 +34,7 @@ async function main () {
 
 async function measure (blockedLoop) {
   const app = Fastify({ forceCloseConnections: true })
-  app.register(lightTrace, { exporter: 'none', blockedLoop })
+  app.register(lightTrace, { exporter: 'none', slow: { blockedLoop } })
   app.get('/', async () => ({}))
   app.get('/stream', (request, reply) => {
     reply.hijack()

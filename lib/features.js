@@ -48,7 +48,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     asked: isSet('keep', 'recorder', 'configFile'), // the file may name one
     load: () => require('./features/keep/keep.js'),
     surface: ({ parts, report, settings }, load) => ({
-      snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `recorder` is not set')
+      snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `keep.recorder` is not set')
     })
   },
   accounts: {

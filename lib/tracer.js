@@ -79,8 +79,8 @@ class Tracer {
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     for (const part of this.parts.values()) part.open?.()
-    // Disabled by a variable, or left to a registered SDK: the options do not say so.
-    const isByOptions = this.mode !== 'disabled' && (this.mode !== 'sdk' || Boolean(settings.tracerProvider))
+    // A variable that disables the application, or an SDK that is registered globally: its code does not show them.
+    const isByOptions = this.mode === 'sdk' ? Boolean(settings.tracerProvider) : settings.disabledBy !== 'OTEL_SDK_DISABLED'
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
   }
 
@@ -298,7 +298,7 @@ function exportMode (tracer) {
 function ownMode (tracer) {
   const { settings, report, stats } = tracer
   const { exporter, tracerProvider } = settings
-  if (settings.disabled) return toNone('disabled', stats, 'OTEL_SDK_DISABLED')
+  if (settings.disabled) return toNone('disabled', stats, settings.disabledBy)
   const foreign = exporter.explicit || tracerProvider === false ? null : foreignProvider()
   const found = features.outputOf(tracer, foreign, suppress)
   if (found !== null) return new ExportMode(found.mode, found.reason, found.sink, null, found.sdkSpans)

@@ -72,7 +72,7 @@ type OptionRow = {
   variables?: string[]
   /** How it is read, if not as the kind of its check is. */
   read? (variables: string[], env: Environment, context: any): any
-  /** Whether `configFile` may change it while the application runs. */
+  /** Whether `configFile` may change it while the application runs. False: it may not, but the rest of its group. */
   live?: boolean
   /** What others call it. */
   elsewhere?: string[]
@@ -80,6 +80,8 @@ type OptionRow = {
   resolve? (value: any, context: any): any
   /** Of a group, for which `true` and `false` may stand for something. */
   members?: Record<string, OptionRow>
+  /** Of a group: what its error says of a member that is not known. */
+  others?: string
   whenTrue?: any
   whenFalse?: any
 }

@@ -11,330 +11,343 @@
 const table = require('../lib/config/table')
 
 const OPTIONS = {
+  enabled: {
+    text: '`false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`.',
+    default: '`true`'
+  },
   serviceName: {
-    text: 'The name of your service, `service.name`. Without it: `OTEL_SERVICE_NAME`, then `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, then the name in your package.json, then `npm_package_name` (which npm sets for its scripts), then `unknown_service:node`.',
-    default: 'found out'
+    text: 'Sets `service.name`. Default: `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json, `npm_package_name`, or `unknown_service:node`.',
+    default: 'detected'
   },
   resource: {
-    text: 'More attributes of the resource, such as `deployment.environment.name`. They win over those of `OTEL_RESOURCE_ATTRIBUTES` and those that light-trace finds out.',
+    text: 'More resource attributes, for example `deployment.environment.name`. They override `OTEL_RESOURCE_ATTRIBUTES` and detected attributes.',
     default: '`{}`',
     type: 'Attributes'
   },
   exporter: {
-    text: "Where spans go: `'otlp'`, `'otlp/stdout'` (OTLP as lines of JSON on standard output), `'console'` (trees on standard output), `'none'`, or [an object](#the-exporter) that describes an OTLP exporter.",
+    text: "Where spans go: `'otlp'`, `'otlp/stdout'` (one line of OTLP JSON per export), `'console'` (trees), `'none'`, or an [OTLP exporter](#the-exporter).",
     type: "'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions"
   },
   'exporter.url': {
-    text: 'The URL to send to, used as it is. If it has no path, `/v1/traces` is added. User and password in it become an `authorization` header.',
+    text: 'URL of the collector. `/v1/traces` is appended only if it has no path. User and password become an `authorization` header.',
     default: '`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/traces`, `http://localhost:4318/v1/traces`',
     type: 'string | URL'
   },
   'exporter.headers': {
-    text: 'An object, a Map or Headers. Added to the headers of the variables, and wins over them. Never logged.',
+    text: 'An object, Map or Headers. Overrides the same headers from variables. Never logged.',
     type: 'Record<string, string> | Iterable<[string, string]>'
   },
-  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, which run off the main thread. zstd needs Node 22.15; before it, and for a collector that refuses it (400 or 415), it is gzip." },
-  'exporter.timeoutMs': { text: 'Milliseconds for one attempt, from its start to the end of the answer. 0 is no limit.' },
-  'exporter.ca': { text: 'Certificate authorities to trust: PEM, or the path of a file. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
-  'exporter.cert': { text: 'A client certificate for mTLS: PEM, or the path of a file. Read once.', type: 'string | Buffer' },
-  'exporter.key': { text: 'The key of the client certificate: PEM, or the path of a file. Read once.', type: 'string | Buffer' },
-  'exporter.insecureHeaders': { text: 'Headers that look like credentials are not sent over `http:` to another machine, unless this is `true`.', more: '`authorization`, `api-key` and names with `token` are among them.' },
-  spanProcessors: { text: "An array of span processors of OpenTelemetry's SDK 2.x or 3.x. They see each span start and end. Beside an `exporter` in code, the spans go to both; without one, to the processors alone.", type: 'SpanProcessor[]' },
-  tracerProvider: { text: "A tracer provider of OpenTelemetry's SDK, which then makes the spans. `false`: never use the one that is registered globally.", type: 'TracerProvider | false' },
-  registerGlobals: { text: 'Register with `@opentelemetry/api` where nothing else is registered, so that `trace.getTracer()` works.' },
+  'exporter.compression': { text: 'Runs off the main thread. `zstd` needs Node 22.15; gzip is used instead on older versions, and if the collector refuses zstd (400 or 415).', more: "`'none'`, `'gzip'` or `'zstd'`." },
+  'exporter.timeoutMs': { text: 'Milliseconds for one attempt, response included. `0`: no limit.' },
+  'exporter.ca': { text: 'Trusted certificate authorities: PEM or a file path. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
+  'exporter.cert': { text: 'Client certificate for mTLS: PEM or a file path. Read once.', type: 'string | Buffer' },
+  'exporter.key': { text: 'Key of the client certificate: PEM or a file path. Read once.', type: 'string | Buffer' },
+  'exporter.insecureHeaders': {
+    text: '`true`: send credential headers over `http:` to other machines too.',
+    more: '`authorization`, `api-key` and names with `token` are among them.'
+  },
+  spanProcessors: { text: 'Span processors from OpenTelemetry SDK 2.x or 3.x. Together with an `exporter` in code, both receive the spans; otherwise only the processors do.', type: 'SpanProcessor[]' },
+  tracerProvider: { text: 'An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider.', type: 'TracerProvider | false' },
+  registerGlobals: { text: 'Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works.' },
   sampler: {
-    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or a Sampler of the SDK. A caller's sampled flag wins.",
+    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. The caller's sampled flag takes precedence.",
     default: "`OTEL_TRACES_SAMPLER`, `'always_on'`",
     type: 'SamplerOption'
   },
-  'sampler.perSecond': { text: 'About how many traces per second start here. The routes share them: rare routes are sampled whole, busy ones share the rest.' },
-  keep: { text: '`{ errors, aborted, slow, asked, maxPerSecond }`: export unsampled requests that failed, were slow, or that the application asks for. `true`: those that failed. See [sampling.md](sampling.md#keep).' },
-  'keep.errors': { text: 'Export unsampled requests that end with an error.' },
-  'keep.aborted': { text: 'Export unsampled requests whose client left before the response was there. Any stranger can send such requests.' },
-  'keep.slow': { text: 'Export unsampled requests that are slow by `slow.afterMs`.' },
-  'keep.asked': { text: 'Export unsampled requests for which the application calls `request.trace.keep(reason)`. It does so with the others, too: this is for `keep` without any of them.' },
-  'keep.maxPerSecond': { text: 'About how many requests per second `keep` exports at most. Beyond it some are exported, and [say for how many they stand](sampling.md#keep).' },
-  recorder: {
-    text: '`{ maxBytes, seconds, errorsPerSecond, blockedLoop }`: hold the last spans of unsampled requests. `true` is `{}`. See [sampling.md](sampling.md#the-recorder).',
+  'sampler.perSecond': { text: 'Approximate number of traces started per second. Rare routes are sampled fully; busy routes share the rest.' },
+  keep: { text: 'Exports [unsampled requests](sampling.md#keep) that failed or were slow. `true`: `{ errors: true }`.' },
+  'keep.errors': { text: 'Export unsampled requests that fail.' },
+  'keep.aborted': { text: 'Export unsampled requests whose client disconnects before the response. Any client can trigger these.' },
+  'keep.slow': { text: 'Export unsampled requests that are slow (`slow.afterMs`).' },
+  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. The other members allow this too.' },
+  'keep.maxPerSecond': { text: 'Approximate maximum number of kept requests per second. Beyond it, the exported ones carry an [adjusted sampling threshold](sampling.md#keep).' },
+  'keep.recorder': {
+    text: 'Holds the latest spans of unsampled requests [in memory](sampling.md#the-recorder). `true`: `{}`. Not allowed in `configFile`.',
     more: '`lightTrace.snapshot()` and `request.trace.keep()` export them.'
   },
-  'recorder.maxBytes': { text: 'Bytes of spans, beside `buffer.maxBytes`; the oldest are overwritten.' },
-  'recorder.seconds': { text: 'How many seconds a snapshot reaches back, unless it is asked for with a number of its own.' },
-  'recorder.errorsPerSecond': { text: 'About so many answers of 5xx within a second make a snapshot. `0`: none do.' },
-  'recorder.blockedLoop': { text: 'With `blockedLoop`: a blocked event loop makes a snapshot.' },
+  'keep.recorder.maxBytes': { text: 'Memory for these spans in bytes, in addition to `buffer.maxBytes`. The oldest are overwritten.' },
+  'keep.recorder.seconds': { text: 'How many seconds a snapshot covers by default.' },
+  'keep.recorder.errorsPerSecond': { text: 'Take a snapshot after about this many 5xx responses in a second. `0`: never.' },
+  'keep.recorder.blockedLoop': { text: 'Take a snapshot when the event loop is blocked. Requires `slow.blockedLoop`.' },
   slow: {
-    text: 'From how many milliseconds on a request is slow. A slow request says [what it waited for](slow.md), `keep: { slow: true }` exports it and `logs.buffer` prints its lines. `false`: none is slow.',
-    more: 'The attributes are `light_trace.time.*`.',
+    text: 'When a request is slow, and what is recorded about it. `keep.slow` exports slow requests, `logs.buffer` prints their lines. `false`: no request is slow.',
     default: '`{ afterMs: 250 }`'
   },
-  'slow.afterMs': { text: 'Milliseconds; 0: each request is slow. Requests that failed or are kept also say what they waited for, from 20 ms on.', default: '`LIGHT_TRACE_SLOW_AFTER_MS`, `250`' },
-  maxSampledPerSecond: { text: 'An upper bound for sampled requests per second, including those whose callers set the sampled flag.' },
+  'slow.afterMs': {
+    text: 'From this duration on, in milliseconds, a span records [what its request waited for](slow.md). Failed and kept requests record it from 20 ms. `0`: every request.',
+    more: 'The attributes are `light_trace.time.*`.',
+    default: '`LIGHT_TRACE_SLOW_AFTER_MS`, `250`'
+  },
+  'slow.blockedLoop': {
+    text: 'Records [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop) on the requests that waited for it. `true`: `{ afterMs: 100 }`.',
+    more: 'A worker watches the event loop while requests are open.'
+  },
+  'slow.blockedLoop.afterMs': { text: 'Minimum block in milliseconds, 20 or more.' },
   configFile: {
-    text: 'The path of a JSON file whose `sampler`, `keep`, `slow`, `ignore` and `logs` hold in place of these options, and [from each change of it on](#rates-without-a-deploy).',
-    more: 'It is read again at once on SIGHUP. A file that is wrong changes nothing, and is logged.'
+    text: 'Path of a JSON file that overrides [some of these options](#rates-without-a-deploy) while the application runs.',
+    more: 'It is read again after each change and on SIGHUP. A missing or invalid file is ignored, with a warning.'
   },
   ignore: {
-    text: "Requests that get no spans: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these. They keep their context.",
+    text: "Requests without spans: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these. Their context still works.",
     type: 'IgnoreOption'
   },
   trustIncoming: {
-    text: "`false` or `(request) => boolean`: do not continue the caller's trace. Start a new one and link to the caller's span.",
+    text: "Incoming trace headers are trusted by default. `false` or `(request) => boolean`: start a new trace and link to the caller's span.",
     type: 'boolean | ((request: FastifyRequest) => boolean)'
   },
-  requestHeaders: { text: 'Request headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
-  responseHeaders: { text: 'Response headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
+  headers: { text: '[Headers to record](#what-a-span-holds), baggage to record, and the `server-timing` response header.' },
+  'headers.request': { text: 'Request headers to record. Credential headers are never recorded.', type: 'string[]' },
+  'headers.response': { text: 'Response headers to record. Credential headers are never recorded.', type: 'string[]' },
+  'headers.baggage': {
+    text: "Baggage keys that become attributes of the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace another attribute.",
+    type: 'string[]'
+  },
+  'headers.serverTiming': {
+    text: 'Send the trace id to the client in the `server-timing` response header.',
+    more: 'Existing entries stay. It adds `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.'
+  },
   redactQuery: {
-    text: 'More names of query parameters whose values are recorded as `REDACTED`, or a function that decides about all of them.',
-    more: 'This holds for `url.query` and for the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each name, decoded.',
+    text: 'More query parameters to record as `REDACTED`: an array of names, or a function that [decides about all of them](#what-a-span-holds).',
+    more: 'Applies to `url.query`, and to the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each decoded name.',
     type: 'string[] | ((name: string) => boolean)'
   },
   spanName: { text: "`(request) => string`: the name of the request's span, instead of `GET /users/:id`.", type: '((request: FastifyRequest) => string)' },
   attributes: {
-    text: "Attributes to start each request's span with: an object, which costs nothing per request, or `(request) => attributes`.",
+    text: "Initial attributes of each request's span: an object, which costs nothing per request, or `(request) => attributes`.",
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
   inheritAttributes: {
-    text: "Keys of attributes that the request's child spans and its exported log records get from the request's span: `['tenant.id']`.",
-    more: 'They get the values that are set when the child ends or the line is logged. An attribute of their own with the same key stays. Requests that are not recorded have no attributes.',
+    text: "Attributes of the request's span that its child spans and exported log records get too: `['tenant.id']`.",
+    more: 'They get the value set when the child ends or the line is logged. Their own attribute with the same key wins. Unsampled requests have no attributes.',
     type: 'string[]'
   },
-  onStart: { text: "`(span, request)`: called when the request's span has started.", type: '((span: Span, request: FastifyRequest) => void)' },
+  onStart: { text: "`(span, request)`: called after the request's span starts.", type: '((span: Span, request: FastifyRequest) => void)' },
   onEnd: { text: "`(span, request, reply)`: called just before the request's span ends.", type: '((span: Span, request: FastifyRequest, reply: FastifyReply) => void)' },
   store: {
-    text: "What each request's store starts with: an object, which is copied, or `(request) => object`. See [context.md](context.md#the-store).",
+    text: "Initial content of each request's [store](context.md#the-store): an object, which is copied, or `(request) => object`.",
     type: 'Store | ((request: FastifyRequest) => Store)'
   },
-  spans: { text: "Child spans for the handler and for stages of Fastify's lifecycle. `true`: the handler." },
-  'spans.handler': { text: 'A child span around the handler, also around a not-found handler of your own; that one begins with the hooks before it and ends when the response is closed.' },
+  spans: { text: 'Which spans a request has, and what they record. `true`: `{ handler: true }`.', default: '`{}`' },
+  'spans.handler': { text: 'A child span for the handler, or for your not-found handler.', more: 'The span of a not-found handler starts with the hooks before it and ends when the response closes.' },
   'spans.hooks': {
     text: 'A child span for each of these stages that has hooks: `onRequest`, `preParsing`, `preValidation`, `preHandler`, `preSerialization`, `onSend`, `onResponse`, `onError`.',
     type: 'LifecycleHook[]'
   },
-  outbound: { text: 'Spans and trace headers for [outgoing calls](outbound.md); also `channels` and `propagateTo`. `true`: these defaults. `false`: none.' },
+  'spans.unrouted': {
+    text: 'Spans for [requests that never reach a hook](#which-requests-are-traced) of light-trace, such as a bad URL.',
+    more: 'HTTP/1 only, and only if light-trace is registered at the root. These spans have no `http.route`; only the functions `ignore` and `trustIncoming` are called for them.'
+  },
+  'spans.codeLocation': {
+    text: 'Record [where the route is declared](#what-a-span-holds) as `code.file.path` and `code.line.number`. On under `npx light-trace app.js` and with a `light-trace/testing` collector.',
+    more: 'One stack is taken for each route declared after light-trace is loaded, and none per request.'
+  },
+  'spans.clientErrors': {
+    text: 'Record what was thrown if the response is 4xx: an `exception` event and `error.type`. `false` suits services with many 4xx responses.',
+    more: "The span's status stays unset."
+  },
+  outbound: { text: 'Spans and trace headers for [outgoing calls](outbound.md). `false`: none.', default: '`{}`' },
   'outbound.http': { text: 'Trace `node:http`, `node:https` and `node:http2`.' },
-  'outbound.undici': { text: 'Trace `fetch` and every client of undici.' },
+  'outbound.undici': { text: 'Trace `fetch` and every undici client.' },
   'outbound.libraries': { text: 'Trace libraries that publish diagnostics channels.' },
   'outbound.channels': {
-    text: "Channels of your own, `{ 'my-lib:op': { kind, name, attributes } }`, and those of libraries that are only traced if you name them.",
-    more: '`true` is for one that light-trace knows.',
+    text: "Your own channels, `{ 'my-lib:op': { kind, name, attributes } }`, and libraries that are traced only if named: `true`.",
     type: 'Record<string, ChannelOptions | true>'
   },
-  'outbound.channels.kind': { text: 'The kind of its spans.', type: "'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind" },
-  'outbound.channels.name': { text: 'The name of its spans.', default: 'the name of the channel', type: 'string | ((context: any) => string)' },
+  'outbound.channels.kind': { text: 'Kind of its spans.', type: "'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind" },
+  'outbound.channels.name': { text: 'Name of its spans.', default: "the channel's name", type: 'string | ((context: any) => string)' },
   'outbound.channels.attributes': { text: 'Attributes of its spans.', type: 'Attributes | ((context: any) => Attributes)' },
   'outbound.propagateTo': {
-    text: '`(url) => boolean`: which calls get the headers `traceparent`, `tracestate` and `baggage`.',
+    text: '`(url) => boolean`: which calls get `traceparent`, `tracestate` and `baggage` headers.',
     default: 'all',
     type: '((url: string) => boolean)'
   },
-  'outbound.graphqlDocuments': { text: 'Record the document of a GraphQL operation as `graphql.document`, with `?` for its values.' },
-  'outbound.fold': { text: '`{ after: 10 }`: of the calls under one span that do the same, record the first ten, and [one span for the others](outbound.md#folding). `true`: ten.' },
-  'outbound.fold.after': { text: 'How many of the calls under one span that do the same have spans of their own, 1 or more.' },
-  unrouted: {
-    text: "Spans for requests that never reach light-trace's hook, too: a bad URL, an app that is closing.",
-    more: 'HTTP/1 only, and not if light-trace is registered in a child scope. These spans have no `http.route`, and only the functions `ignore` and `trustIncoming` are called for them.'
-  },
-  codeLocation: {
-    text: "Where the route is declared, as `code.file.path` and `code.line.number` of the request's span. `true` under `npx light-trace app.js` and with a collector of [`light-trace/testing`](recipes.md#tests-of-your-own).",
-    more: 'A stack is taken once for each route that is declared after light-trace is loaded, and nothing per request.'
-  },
-  clientErrors: {
-    text: 'Whether an error that was thrown is recorded where the answer is 4xx: an `exception` event and `error.type`. `false` for services with floods of 4xx.',
-    more: "The span's status stays unset."
-  },
+  'outbound.graphqlDocuments': { text: 'Record the GraphQL operation as `graphql.document`, with `?` for its values.' },
+  'outbound.fold': { text: 'Record the first identical calls under a span; [aggregate the rest](outbound.md#folding) into one span. `true`: `{ after: 10 }`.' },
+  'outbound.fold.after': { text: 'How many identical calls under a span get their own spans, 1 or more.' },
   logs: {
-    text: '`{ ids, export, buffer, level, unsampledLevel, maxPerSecond }`: [trace ids on log lines](recipes.md#trace-ids-on-log-lines), [exported lines](logs.md) and [held lines](logs.md#the-debug-lines-of-requests-that-fail). `true`: the ids alone, and what `OTEL_LOGS_EXPORTER` says. `false`: nothing, whatever it says.',
+    text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: only the ids, and what `OTEL_LOGS_EXPORTER` asks for. `false`: nothing, whatever the variable says.',
     default: '`{ ids: true }`'
   },
-  'logs.ids': { text: '`trace_id`, `span_id` and `trace_flags` on the lines of `request.log`.' },
+  'logs.ids': { text: '`trace_id`, `span_id` and `trace_flags` on `request.log` lines.' },
   'logs.export': {
-    text: "`true`, `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text for each record), or an object as [`exporter`](options.md#the-exporter) takes it.",
-    more: '`true`: where spans go.',
+    text: "`true` (where spans go), `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text per record), or an object like [`exporter`](options.md#the-exporter).",
     type: "boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions"
   },
-  'logs.level': { text: "The least level that is exported: `'info'`.", default: "the logger's" },
-  'logs.unsampledLevel': { text: 'The least level that is exported of requests that are not sampled.' },
-  'logs.maxPerSecond': { text: 'How many lines of one level are exported in a second.' },
-  'logs.buffer': { text: "The least level of lines that are held, and printed if the request fails or is slow: `'debug'`. `false`: none are held.", type: 'string | false', default: '`false`' },
-  replyHeader: {
-    text: "`'server-timing'`: send the trace id to the caller in this response header.",
-    more: 'It is appended to the metrics of the application: `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.',
-    default: '`false`'
-  },
-  baggage: {
-    text: "Keys of a trusted caller's baggage that become attributes of the request's span: `['tenant.id']`. At most 256 characters of each, and never in place of an attribute that is there for another reason.",
-    type: 'string[]'
-  },
-  blockedLoop: { text: '`true` or `{ afterMs: 100 }`: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop), on the requests that waited for it.', more: 'A worker watches the event loop while requests are open.' },
-  'blockedLoop.afterMs': { text: 'For how many milliseconds the event loop has to be blocked, 20 or more.' },
-  buffer: { text: 'How many bytes undelivered spans may take, and how long a span may wait for others to be sent with it. A full buffer is [thinned](reliability.md#a-full-buffer-is-thinned).' },
-  'buffer.maxBytes': { text: 'Bytes allocated for spans that are not yet delivered.' },
-  'buffer.flushDelayMs': { text: 'Milliseconds that a span may wait for others. The first ones wait 2 ms, the next 4 ms, and so on up to this.' },
-  closeTimeoutMs: { text: 'How many milliseconds `app.close()` waits for a collector that does not answer. A collector that refuses the connection is given up at once.' },
-  metrics: { text: '`true`, or an object: count the requests, sampled or not. See [metrics.md](metrics.md).', more: '`OTEL_METRICS_EXPORTER` switches them on, too.' },
+  'logs.level': { text: "Minimum level to export: `'info'`.", default: "the logger's" },
+  'logs.unsampledLevel': { text: 'Minimum level to export from unsampled requests.' },
+  'logs.maxPerSecond': { text: 'Maximum number of lines exported per second and level.' },
+  'logs.buffer': { text: "Level such as `'debug'`: lines from this level on are held, and printed only if the request fails or is slow. `false`: none.", type: 'string | false', default: '`false`' },
+  buffer: { text: 'Memory and delay for undelivered spans. A full buffer is [thinned](reliability.md#a-full-buffer-is-thinned).', default: '`{}`' },
+  'buffer.maxBytes': { text: 'Memory for undelivered spans, in bytes.' },
+  'buffer.flushDelayMs': { text: 'Maximum milliseconds a span waits for others. The first wait is 2 ms; each next one doubles, up to this.' },
+  'buffer.closeTimeoutMs': { text: 'Maximum milliseconds that `app.close()` waits for an unresponsive collector. If the connection is refused, it does not wait.' },
+  metrics: { text: 'Counts all requests, sampled or not: [metrics](metrics.md). `true`: `{}`.', more: '`OTEL_METRICS_EXPORTER` turns them on too.' },
   'metrics.exporter': {
-    text: "`'otlp'`, `'otlp/stdout'`, `'none'`, or an object as `exporter` takes it.",
+    text: "`'otlp'`, `'otlp/stdout'`, `'none'`, or an object like `exporter`.",
     default: '`OTEL_METRICS_EXPORTER`, as `exporter`',
     type: "'otlp' | 'otlp/stdout' | 'none' | ExporterOptions"
   },
-  'metrics.path': { text: 'A path on which Prometheus can scrape. Requests for it are neither traced nor counted.' },
+  'metrics.path': { text: 'Path for Prometheus to scrape. Requests to it are neither traced nor counted.' },
   'metrics.runtime': { text: 'Event loop, garbage collection, heap, CPU and memory.' },
   'metrics.attributes': {
-    text: '`(request, reply) => attributes`: more attributes of `http.server.request.duration`, asked for when the request has ended.',
-    more: 'Each different set is a series; over 2,000 they are counted together as `otel.metric.overflow`.',
+    text: '`(request, reply) => attributes`: more attributes for `http.server.request.duration`. Called after the request ends.',
+    more: 'Each set is a series. Beyond 2,000 series, `otel.metric.overflow` counts the rest.',
     type: '((request: FastifyRequest, reply: FastifyReply) => Attributes)'
   },
-  'metrics.buckets': { text: 'Bounds of `http.server.request.duration`, in seconds, ascending.', default: 'those of the conventions, 0.005 to 10', type: 'number[]' },
-  'metrics.histograms': { text: "`'explicit'` buckets, or `'exponential'` ones, of base 2." },
-  'metrics.temporality': { text: "`'cumulative'`, `'delta'` or `'lowmemory'`: whether OTLP reports sums since the start, or differences." },
-  'metrics.exemplars': { text: "`'trace_based'`, `'always_on'` or `'always_off'`: which measurements are kept as examples, with the ids of their trace and span." },
-  'metrics.activeRequests': { text: '`http.server.active_requests`.' },
-  'metrics.bodySizes': { text: '`http.server.request.body.size` and `http.server.response.body.size`, in bytes.' },
+  'metrics.buckets': { text: 'Ascending bucket bounds of `http.server.request.duration`, in seconds.', default: 'semantic conventions: 0.005 to 10', type: 'number[]' },
+  'metrics.histograms': { text: "Bucket type: `'explicit'` or `'exponential'`." },
+  'metrics.temporality': { text: "OTLP temporality: `'cumulative'`, `'delta'` or `'lowmemory'`." },
+  'metrics.exemplars': { text: "Measurements kept as exemplars, with trace and span ids: `'trace_based'`, `'always_on'` or `'always_off'`." },
+  'metrics.activeRequests': { text: 'Record `http.server.active_requests`.' },
+  'metrics.bodySizes': { text: 'Record `http.server.request.body.size` and `http.server.response.body.size`.' },
   'metrics.intervalMs': {
-    text: 'Milliseconds from one export to the next, 100 at least; `Infinity` is never, but for flushes and the end. The first comes after half to one and a half of it, so that a fleet that starts at once does not export at once.'
+    text: 'Milliseconds between exports, 100 or more. `Infinity`: only on flush and close.',
+    more: 'The first export comes after 0.5 to 1.5 intervals, so that a fleet does not export at once.'
   },
-  limits: { text: 'How much a span may hold. More is dropped, and counted on the span.' },
+  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted.', default: '`{}`' },
   'limits.attributes': { text: "Attributes of a span. light-trace's own come first." },
-  'limits.attributeValueLength': { text: 'Characters of a string value. Longer ones are cut.' },
+  'limits.attributeValueLength': { text: 'Characters of a string value. Longer strings are truncated.' },
   'limits.events': { text: 'Events of a span.' },
   'limits.links': { text: 'Links of a span.' },
+  'limits.sampledPerSecond': { text: 'Sampled requests per second, including those with the sampled flag of their callers.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
-    text: 'An object, or `(request) => attributes`. Added to those of the option `attributes`.',
+    text: "An object, or `(request) => attributes`. Added to the option's.",
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
-  'config.trace.spans': { text: 'Like the option `spans`, and instead of it.', type: 'SpansOptions | boolean' },
-  'config.trace.sampler': { text: 'Like the option `sampler`, and instead of it.', type: 'SamplerOption' },
-  'config.trace.slow': { text: 'Like the option `slow`, and instead of it. `{ afterMs: 0 }`: each request of the route.', type: 'SlowOptions | boolean' },
-  'config.trace.metrics': { text: '`false`: [metrics](metrics.md) do not count this route.' },
-  'config.trace.ignore': { text: 'Like the option `ignore`; `true` is the same as `trace: false`.', type: 'boolean | IgnoreOption' }
+  'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
+  'config.trace.sampler': { text: 'Replaces the option.', type: 'SamplerOption' },
+  'config.trace.slow': { text: '`afterMs`. Replaces the option.', type: "Pick<SlowOptions, 'afterMs'> | boolean" },
+  'config.trace.metrics': { text: '`false`: [metrics](metrics.md) ignore this route.' },
+  'config.trace.ignore': { text: 'Like the option. `true` means `trace: false`.', type: 'boolean | IgnoreOption' }
 }
 
 /** What index.d.ts says of a group's type, by its path. `isAlias`: a type, which a literal of another type may be given for. */
 const TYPES = {
-  exporter: { text: 'OTLP over HTTP with protobuf. Missing members come from the OTEL_EXPORTER_OTLP_* variables.' },
-  keep: { text: 'Which unsampled requests are exported all the same.' },
-  recorder: { text: 'What the recorder holds, and when it gives it away by itself; see docs/sampling.md.' },
-  slow: { text: 'What is slow, see docs/slow.md.' },
-  spans: { text: "Child spans of Fastify's own stages.", isAlias: true },
-  'outbound.channels': { name: 'ChannelOptions', text: 'How the events of a TracingChannel of `node:diagnostics_channel` become spans.' },
-  'outbound.fold': { text: 'Which calls share a span, see docs/outbound.md.' },
-  outbound: { text: 'Spans and trace headers for outgoing calls, see docs/outbound.md.' },
-  logs: { text: "See docs/logs.md. Levels are names of the logger's." },
-  blockedLoop: { text: 'When the event loop counts as blocked, see docs/slow.md.' },
-  buffer: { text: 'What waits to be sent, see docs/reliability.md.' },
-  metrics: { text: "See docs/metrics.md. The names and units of metrics are those of OpenTelemetry's semantic conventions." },
-  limits: { text: 'How much a span may hold. More is dropped and counted on the span.' },
+  exporter: { text: 'OTLP over HTTP with protobuf. OTEL_EXPORTER_OTLP_* variables set the members that are left out.' },
+  keep: { text: 'Which unsampled requests are exported anyway. See docs/sampling.md.' },
+  'keep.recorder': { text: 'What the recorder holds, and when it takes a snapshot by itself. See docs/sampling.md.' },
+  slow: { text: 'When a request is slow, and what is recorded about it. See docs/slow.md.' },
+  headers: { text: 'Headers and baggage to record, and the header to send to clients.' },
+  spans: { text: 'Which spans a request has, and what they record.', isAlias: true },
+  'outbound.channels': { name: 'ChannelOptions', text: 'How events of a TracingChannel (`node:diagnostics_channel`) become spans.' },
+  'outbound.fold': { text: 'Which calls share a span. See docs/outbound.md.' },
+  outbound: { text: 'Spans and trace headers for outgoing calls. See docs/outbound.md.' },
+  logs: { text: "Exported and held log lines. Levels are the logger's. See docs/logs.md." },
+  'slow.blockedLoop': { text: 'When the event loop counts as blocked. See docs/slow.md.' },
+  buffer: { text: 'Memory and delay for undelivered spans. See docs/reliability.md.' },
+  metrics: { text: "Metrics, with the names and units of OpenTelemetry's semantic conventions. See docs/metrics.md." },
+  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted.' },
   '': {
     name: 'LightTraceOptions',
     text: [
-      'The options of `app.register(lightTrace, options)`. They win over the OTEL_* variables.',
-      '@throws LT_ERR_OPTION_UNKNOWN for a name that resembles one of these, with that one. Other names are a warning:',
-      "  fastify-cli and @fastify/autoload hand their users' flags to every plugin.",
-      '@throws LT_ERR_OPTION_INVALID for a value that cannot be used; the message says what was received'
+      'Options of `app.register(lightTrace, options)`. They override the OTEL_* variables.',
+      '@throws LT_ERR_OPTION_UNKNOWN for a name that resembles an option; the message suggests that option. Other unknown names are',
+      '  ignored, with a warning: fastify-cli and @fastify/autoload pass their flags to every plugin.',
+      '@throws LT_ERR_OPTION_INVALID for an invalid value; the message shows the value received'
     ]
   },
-  'config.trace': { name: 'RouteTraceOptions', text: "A route's `config.trace`. For missing members the plugin's options hold.", isAlias: true }
+  'config.trace': { name: 'RouteTraceOptions', text: "A route's `config.trace`. The plugin's options apply to members that are left out.", isAlias: true }
 }
 
 /**
  * The rows of docs/environment.md: variables of rows of the table, by their paths, or those that are read elsewhere, by their names.
  */
 const VARIABLES = [
-  { rows: ['disabled'], text: '`true`: no spans. The request context stays, and an incoming `traceparent` is passed on.' },
-  { rows: ['serviceName'], text: 'The name of your service. See the option `serviceName`.' },
-  { rows: ['resource'], text: 'Attributes of the resource: `k=v,k2=v2`, percent-encoded.' },
+  { rows: ['enabled'], default: '`false`', text: '`true`: no spans. The request context still works, and an incoming `traceparent` is passed on. The option `enabled` overrides it.' },
+  { rows: ['serviceName'], text: 'See `serviceName`.' },
+  { rows: ['resource'], text: 'Resource attributes: `k=v,k2=v2`, percent-encoded.' },
   {
     names: ['OTEL_RESOURCE_ATTRIBUTES_NODE_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_UID'],
     text: 'Set by the OpenTelemetry operator in Kubernetes: `k8s.node.name`, `k8s.pod.name`, `k8s.pod.uid`.'
   },
   { rows: ['logLevel'], text: "`error` or `none` silences light-trace's warnings." },
-  { rows: ['propagators'], text: '`tracecontext`, `baggage`, `none`; also `b3` and `b3multi`, if `@opentelemetry/propagator-b3` is installed.' },
+  { rows: ['propagators'], text: '`tracecontext`, `baggage`, `none`; with `@opentelemetry/propagator-b3` installed, also `b3` and `b3multi`.' },
   {
     rows: ['sampler'],
     default: '`parentbased_always_on`, `1`',
-    text: "One of OpenTelemetry's six: `always_on`, `always_off`, `traceidratio`, and the same with `parentbased_` before it. `_ARG` is the ratio for `traceidratio`."
+    text: '`always_on`, `always_off` or `traceidratio`, with or without the prefix `parentbased_`. `_ARG` is the ratio for `traceidratio`.'
   },
-  { rows: ['exporter'], text: '`otlp`, `otlp/stdout`, `console` or `none`. If it lists several, the first that light-trace knows.' },
+  { rows: ['exporter'], text: '`otlp`, `otlp/stdout`, `console` or `none`. The first supported one in a list is used.' },
   {
     rows: ['exporter.url'],
     default: '`http://localhost:4318`',
-    text: 'Where to send spans. The first one is used as it is, and `v1/traces` is appended to the second one.'
+    text: 'Where to send spans. `v1/traces` is appended to the second variable only.'
   },
   {
     names: ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
     default: '`http/protobuf`',
-    text: '`grpc` and `http/json` are not supported: a warning is logged, and `http/protobuf` is used.'
+    text: 'For `grpc` and `http/json`, light-trace logs a warning and uses `http/protobuf`.'
   },
-  { rows: ['exporter.headers'], text: 'Headers to send along: `k=v,k2=v2`, percent-encoded.' },
+  { rows: ['exporter.headers'], text: 'Headers to send: `k=v,k2=v2`, percent-encoded.' },
   { rows: ['exporter.compression'], text: '`none`, `gzip` or `zstd`.' },
-  { rows: ['exporter.timeoutMs'], text: 'Milliseconds for one attempt. 0 is no limit.' },
-  { rows: ['exporter.ca'], text: 'Path of a PEM file with the authorities to trust.' },
-  { rows: ['exporter.cert'], text: "Path of a PEM file with the client's certificate." },
-  { rows: ['exporter.key'], text: "Path of a PEM file with the client's key." },
-  { rows: ['exporter.insecureHeaders'], text: '`true`: send headers that look like credentials over `http:` to other machines too.' },
-  { rows: ['buffer.flushDelayMs'], text: 'Milliseconds that a span may wait for others. See `buffer.flushDelayMs`.' },
-  { names: ['OTEL_BSP_EXPORT_TIMEOUT'], text: 'Milliseconds for one attempt. If `OTEL_EXPORTER_OTLP_TIMEOUT` is set too, the shorter one holds.' },
+  { rows: ['exporter.timeoutMs'], text: 'Milliseconds for one attempt. `0`: no limit.' },
+  { rows: ['exporter.ca'], text: 'PEM file with trusted certificate authorities.' },
+  { rows: ['exporter.cert'], text: 'PEM file with the client certificate.' },
+  { rows: ['exporter.key'], text: 'PEM file with the client key.' },
+  { rows: ['exporter.insecureHeaders'], text: '`true`: send credential headers over `http:` to other machines too.' },
+  { rows: ['buffer.flushDelayMs'], text: 'See `buffer.flushDelayMs`.' },
+  { names: ['OTEL_BSP_EXPORT_TIMEOUT'], text: 'Milliseconds for one attempt. The shorter of this and `OTEL_EXPORTER_OTLP_TIMEOUT` applies.' },
   {
     names: ['OTEL_BSP_MAX_QUEUE_SIZE'],
     default: 'none',
-    text: 'Not used: it counts spans, and what waits is bounded in bytes by `buffer.maxBytes`. One line at `info` says so.'
+    text: 'Ignored, with one line at `info`: `buffer.maxBytes` limits the buffer in bytes, not in spans.'
   },
-  { rows: ['batch.maxSpans'], default: '', text: 'The maximum number of spans in one export. Without it, exports are limited by bytes only.' },
-  { rows: ['metrics.exporter'], default: 'off', text: '`otlp`, `otlp/stdout`, `prometheus`, or a list of them: [metrics](metrics.md) are on. `none`: they are not exported.' },
-  { rows: ['metrics.intervalMs'], text: 'Milliseconds from one export of metrics to the next. See `metrics.intervalMs`.' },
+  { rows: ['batch.maxSpans'], default: '', text: 'Maximum number of spans per export. By default only bytes limit an export.' },
+  { rows: ['metrics.exporter'], default: 'off', text: '`otlp`, `otlp/stdout`, `prometheus`, or a list: turns [metrics](metrics.md) on. `none`: no export.' },
+  { rows: ['metrics.intervalMs'], text: 'See `metrics.intervalMs`.' },
   {
     names: ['OTEL_METRIC_EXPORT_TIMEOUT'],
     default: '`30000`',
-    text: 'Milliseconds for one attempt to send metrics. The shorter of this and `OTEL_EXPORTER_OTLP_METRICS_TIMEOUT` holds.'
+    text: 'Milliseconds for one attempt. The shorter of this and `OTEL_EXPORTER_OTLP_METRICS_TIMEOUT` applies.'
   },
-  { rows: ['metrics.exemplars'], text: '`trace_based`, `always_on` or `always_off`. See `metrics.exemplars`.' },
-  { names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'], default: '`OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/metrics`', text: 'Where to send metrics, used as it is.' },
-  { names: exporterVariables('METRICS').slice(1), default: 'those without `METRICS`', text: 'For metrics what those with `TRACES` are for spans.' },
-  { rows: ['metrics.temporality'], text: '`cumulative`, `delta` or `lowmemory`. See `metrics.temporality`.' },
+  { rows: ['metrics.exemplars'], text: 'See `metrics.exemplars`.' },
+  { names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'], default: '`OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/metrics`', text: 'Where to send metrics. Nothing is appended.' },
+  { names: exporterVariables('METRICS').slice(1), default: 'those without `METRICS`', text: 'Like the `TRACES` variables, for metrics.' },
+  { rows: ['metrics.temporality'], text: 'See `metrics.temporality`.' },
   { rows: ['metrics.histograms'], default: '`explicit_bucket_histogram`', text: 'Or `base2_exponential_bucket_histogram`. See `metrics.histograms`.' },
   { rows: ['prometheus.host', 'prometheus.port'], text: 'Where `OTEL_METRICS_EXPORTER=prometheus` serves `/metrics`.' },
-  { rows: ['logs.export'], default: 'off', text: '`otlp`, `otlp/stdout` or `console`: [log lines](logs.md) are exported.' },
+  { rows: ['logs.export'], default: 'off', text: '`otlp`, `otlp/stdout` or `console`: exports [log lines](logs.md).' },
   {
     rows: ['logRecords.flushDelayMs', 'logRecords.maxRecords'],
     names: ['OTEL_BLRP_EXPORT_TIMEOUT'],
     default: '`1000`, none, `30000`',
-    text: 'For log records what those with `BSP` are for spans.'
+    text: 'Like the `BSP` variables, for log records.'
   },
-  { names: exporterVariables('LOGS'), default: 'those without `LOGS`', text: 'For log records what those with `TRACES` are for spans.' },
-  { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Not used: records share the buffer of spans. One line at `info` says so.' },
+  { names: exporterVariables('LOGS'), default: 'those without `LOGS`', text: 'Like the `TRACES` variables, for log records.' },
+  { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Ignored, with one line at `info`: log records share the buffer of spans.' },
   { rows: ['logRecords.attributes', 'logRecords.attributeValueLength'], default: 'those of spans', text: 'Limits of a log record.' },
-  { names: ['OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'], text: '`logs` or `logs/dup`: exceptions are [log records](logs.md#exceptions-as-log-records).' },
+  { names: ['OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'], text: '`logs` or `logs/dup`: exceptions become [log records](logs.md#exceptions-as-log-records).' },
   { rows: ['limits.attributes'], text: 'See `limits.attributes`.' },
   { rows: ['limits.attributeValueLength'], text: 'See `limits.attributeValueLength`.' },
   { rows: ['limits.events'], text: 'See `limits.events`.' },
   { rows: ['limits.links'], text: 'See `limits.links`.' },
-  { rows: ['limits.attributesPerEvent'], text: 'Attributes of an event.' },
-  { rows: ['limits.attributesPerLink'], text: 'Attributes of a link.' },
+  { rows: ['limits.attributesPerEvent'], text: 'Maximum attributes of an event.' },
+  { rows: ['limits.attributesPerLink'], text: 'Maximum attributes of a link.' },
   {
     rows: ['knownMethods'],
-    default: 'those of the conventions',
-    text: 'A list of methods that replaces it: comma-separated, case-sensitive. Other methods are recorded as `_OTHER`.'
+    default: 'semantic conventions',
+    text: 'Replaces the list of known HTTP methods: comma-separated, case-sensitive. Other methods are recorded as `_OTHER`.'
   },
-  { rows: ['slow.afterMs'], text: 'From how many milliseconds on a request is slow. See `slow`.' },
+  { rows: ['slow.afterMs'], text: 'See `slow.afterMs`.' },
   {
-    rows: ['blockedLoop'],
+    rows: ['slow.blockedLoop'],
     default: '`false`',
-    text: '`true`, `false` or milliseconds, 20 or more: [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop). See `blockedLoop`.'
+    text: '`true`, `false`, or milliseconds (20 or more). See `slow.blockedLoop`.'
   },
-  { rows: ['ignore'], text: 'Comma-separated paths that get no spans. See `ignore`.' },
+  { rows: ['ignore'], text: 'Comma-separated paths without spans. See `ignore`.' },
   {
     names: ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'],
-    text: "The proxy between light-trace and the collector, by [Node's rules](https://nodejs.org/api/http.html#built-in-proxy-support), and only if Node uses proxies itself: `NODE_USE_ENV_PROXY=1` or `--use-env-proxy`. Otherwise one line at `info` says that they are not used. Lower-case names win. See [backends.md](backends.md#behind-a-proxy)."
+    text: "The proxy to the collector, by [Node's rules](https://nodejs.org/api/http.html#built-in-proxy-support). Used only if Node uses proxies too (`NODE_USE_ENV_PROXY=1` or `--use-env-proxy`); otherwise ignored, with one line at `info`. Lower-case names take precedence. See [backends.md](backends.md#behind-a-proxy)."
   },
   {
     rows: ['environmentTrace'],
-    text: 'The trace of the process that started this one, in the form of the W3C headers. It is the parent of spans that have none, such as those of a job, and never of requests.'
+    text: 'The trace of the parent process, as W3C headers. It becomes the parent of spans without one, such as those of jobs, but not of requests.'
   },
-  { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Node's own tracer. A warning is logged, because every request would have two SERVER spans." },
+  { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Node's own tracer. light-trace warns: each request would get two SERVER spans." },
   {
     names: ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'],
-    text: "A file in OpenTelemetry's declarative form, [in place of all other `OTEL_*` variables](#a-configuration-file)."
+    text: 'A [declarative configuration file](#a-configuration-file). It replaces all other `OTEL_*` variables.'
   }
 ]
 

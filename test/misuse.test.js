@@ -68,15 +68,19 @@ test('the plugin that is called instead of registered says so', (t) => {
   t.end()
 })
 
-test('an application of Fastify 4 does not start, and its error says what light-trace needs', async (t) => {
+test('an application of Fastify 4 does not start, and its error names the plugin and the version that it needs', async (t) => {
   const app = fastify()
   t.teardown(() => app.close())
   Object.defineProperty(app, 'version', { value: '4.29.1' })
-  await t.rejects(app.register(lightTrace).ready(), { code: 'LT_ERR_USAGE', message: 'light-trace needs Fastify 5 or later, and this is Fastify 4.29.1' })
+  await t.rejects(app.register(lightTrace).ready(), { code: 'FST_ERR_PLUGIN_VERSION_MISMATCH', message: /light-trace.*'>=5'.*4\.29\.1/ })
   const next = fastify()
   t.teardown(() => next.close())
   Object.defineProperty(next, 'version', { value: '6.0.0-alpha.1' })
   await t.resolves(next.register(lightTrace).ready())
+})
+
+test('tools can read which Fastify the plugin is for', async (t) => {
+  t.same(lightTrace[Symbol.for('plugin-meta')], { name: 'light-trace', fastify: '>=5' })
 })
 
 test('a request.trace that another plugin has is left to it, and a line says what helps', async (t) => {
@@ -142,11 +146,11 @@ test('closing an app whose collector hangs says which option bounds the wait', a
   t.teardown(() => server.close())
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, closeTimeoutMs: 50 })
+  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, buffer: { closeTimeoutMs: 50 } })
   app.get('/', async () => 'ok')
   await app.inject('/')
   await app.close()
-  t.match(lines.map(({ msg }) => msg), [/1 span not delivered .* closeTimeoutMs/])
+  t.match(lines.map(({ msg }) => msg), [/1 span not delivered .* buffer\.closeTimeoutMs/])
 })
 
 function runWithRegister (program) {

@@ -32,6 +32,11 @@ test('at level debug one line says where the spans go', async (t) => {
   t.equal(lines.length, 1)
 })
 
+test('an app that its own code switches off adds no line to a log at level info', async (t) => {
+  t.same(await linesOf(t, 'info', { enabled: false }), [])
+  t.match(await linesOf(t, 'debug', { enabled: false }), [{ level: 20, msg: 'light-trace in mode disabled: enabled: false' }])
+})
+
 test('what the options do not say stands at level info: disabled by a variable', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify({ logger: { level: 'info', stream: { write: (line) => say(JSON.parse(line).msg) } } })

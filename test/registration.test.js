@@ -134,6 +134,31 @@ test('two apps of one process keep to themselves', async (t) => {
   t.equal((await two.collector.spans()).length, 2, 'the other app goes on')
 })
 
+test('of two apps of one process one may be switched off: the other is traced', async (t) => {
+  const lines = []
+  const logger = { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) } }
+  const one = await tracedApp(t, { trace: { logs: true }, routes: (app) => app.get('/one', async () => 'ok') })
+  const two = await tracedApp(t, {
+    fastify: { logger, disableRequestLogging: true },
+    trace: { enabled: false, logs: true, metrics: { path: '/metrics' } },
+    routes (app) {
+      app.get('/two', async (request) => {
+        request.log.info('a line')
+        app.lightTrace.tracer.startSpan('by hand').end()
+        return (await fetch(`${one.origin}/one`)).text()
+      })
+    }
+  })
+  t.equal(await (await fetch(`${two.origin}/two`)).text(), 'ok')
+  t.equal(await one.collector.tree(), 'SERVER GET /one')
+  const [span] = await one.collector.spans()
+  t.notOk(span.parentSpanId, 'the one that is off sends no trace of its own along')
+  t.equal(await two.collector.tree(), '')
+  t.same(lines.filter(({ msg }) => msg === 'a line').map(({ trace_id: id }) => id), [undefined])
+  t.equal((await fetch(`${two.origin}/metrics`)).status, 404, 'and counts nothing')
+  t.match(two.app.lightTrace.stats(), { mode: 'disabled', spans: { started: 0 } })
+})
+
 test('closed and made anew, a hundred times, without listeners or warnings left', async (t) => {
   const warnings = []
   const onWarning = (warning) => warnings.push(warning.name)
@@ -143,7 +168,7 @@ test('closed and made anew, a hundred times, without listeners or warnings left'
   let before
   for (let i = 0; i < 100; i++) {
     const { app, collector, trace } = await setUp(t)
-    await app.register(lightTrace, { ...trace, unrouted: true })
+    await app.register(lightTrace, { ...trace, spans: { unrouted: true } })
     app.get('/', async () => 'ok')
     await app.inject('/')
     t.equal((await collector.spans()).length, 1)
@@ -207,6 +232,16 @@ test('an explicit registration counts instead of an automatic one, and one line 
   t.equal(app.lightTrace.stats().mode, MODE)
   t.match(lines, [`light-trace in mode ${MODE}`])
   t.equal(lines.length, 1)
+})
+
+test('an application that its code switches off stays off under light-trace/register', async (t) => {
+  const { app, collector, trace } = await setUp(t)
+  await app.register(lightTrace, { ...AUTOMATIC, ...trace })
+  await app.register(lightTrace, { ...trace, enabled: false })
+  app.get('/', async (request) => ({ sampled: request.trace.sampled }))
+  t.same((await app.inject('/')).json(), { sampled: false })
+  t.same(await picture(collector), [])
+  t.equal(app.lightTrace.stats().mode, 'disabled')
 })
 
 test('an explicit registration in a child scope counts instead of an automatic one, which is silent from then on', async (t) => {

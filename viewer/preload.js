@@ -13,6 +13,7 @@ const { tracePg } = require('./trace-pg')
 const OLDEST_MAJOR = 5
 const AGAIN_MS = 200
 
+// `unrouted` by its former name: the application's light-trace may be an older one, and a newer one accepts it.
 const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true, spans: { handler: true } }
 
 // Before light-trace is loaded, which adds an onClose hook to each application: the one that was added first runs last, and the tracer has

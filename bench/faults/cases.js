@@ -20,7 +20,7 @@ const SHORT_TIMEOUT_MS = 200
 // What waits is compressed in between: the oldest must go although it shrinks to a tenth.
 const FILLS = 20
 
-const RECORDED = { sampler: 'always_off', recorder: true, keep: false }
+const RECORDED = { sampler: 'always_off', keep: { recorder: true } }
 
 const failed = ({ stats }) => stats.exports.failed > 0
 const delivered = ({ stats }) => stats.exports.failed === 0 && stats.spans.delivered > 0
@@ -55,6 +55,6 @@ const cases = [
   { row: 'T32', name: 'answers 503 before it reads, and closes', how: { status: 503, early: true }, buffer: SMALL, happened: failed }
 ]
 
-for (const testCase of cases) testCase.trace = { registerGlobals: false, buffer: testCase.buffer ?? ROOMY, exporter: { timeoutMs: testCase.how?.hang || testCase.how?.trickle ? SHORT_TIMEOUT_MS : TIMEOUT_MS }, closeTimeoutMs: 200, logs: false, ...testCase.options }
+for (const testCase of cases) testCase.trace = { registerGlobals: false, buffer: { ...(testCase.buffer ?? ROOMY), closeTimeoutMs: 200 }, exporter: { timeoutMs: testCase.how?.hang || testCase.how?.trickle ? SHORT_TIMEOUT_MS : TIMEOUT_MS }, logs: false, ...testCase.options }
 
 module.exports = { cases, STALL_MS, STALL_EVERY_MS }

@@ -46,13 +46,13 @@ const table = [
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
   // Until the ring has been filled a few times.
-  { name: 'recorded', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with the recorder', options: { plugin: { sampler: 'always_off', recorder: true } } },
+  { name: 'recorded', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with the recorder', options: { plugin: { sampler: 'always_off', keep: { recorder: true } } } },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'beside', of: 'lighttrace-beside', against: 'delivered' },
-  { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `unrouted: true`', options: { plugin: { unrouted: true } } },
+  { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `spans.unrouted`', options: { plugin: { spans: { unrouted: true } } } },
   // Under callgrind every beat is late: no threshold that it could reach, and so no stack is asked for.
-  { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `blockedLoop`', options: { plugin: { blockedLoop: { afterMs: 600_000 } } } },
+  { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `slow.blockedLoop`', options: { plugin: { slow: { blockedLoop: { afterMs: 600_000 } } } } },
   { name: 'delivered-long', of: 'lighttrace-100', label: 'light-trace, every request', ...minute },
   { name: 'metrics', of: 'lighttrace-100', against: 'delivered-long', label: 'light-trace, every request, with metrics', options: { plugin: { metrics: true } }, ...minute },
   { name: 'unsampled-long', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', ...minute },

@@ -24,7 +24,7 @@ async function main () {
   const collectorElsewhere = isAskedToSend ? sender() : null
   const shop = await buildShop({
     spanProcessors: collectorElsewhere === null ? [collector] : [collector, collectorElsewhere],
-    codeLocation: false // its paths differ from machine to machine
+    spans: { codeLocation: false } // its paths differ from machine to machine
   })
   const origin = await shop.listen({ port: 0, host: '127.0.0.1' })
 

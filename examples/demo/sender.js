@@ -10,7 +10,7 @@ const { exportMode } = require('../../lib/tracer')
 
 function sender () {
   const stats = new Stats()
-  const settings = resolveOptions({ serviceName: 'light-trace-demo', exporter: 'otlp', closeTimeoutMs: 2000 })
+  const settings = resolveOptions({ serviceName: 'light-trace-demo', exporter: 'otlp', buffer: { closeTimeoutMs: 2000 } })
   const report = new Report(undefined, settings.logLevel)
   report.startup(settings)
   const output = exportMode({ settings, report, stats })

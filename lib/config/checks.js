@@ -85,22 +85,24 @@ const headerNames = listOf((path, value) => {
 })
 
 // Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
-// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (path) has one.
-function object (shape, meant = undefined) {
+// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (path) has one. `moved`: checks
+// of names that are accepted and not suggested. `others`: what the error says of members that are not known.
+function object (shape, { meant = undefined, moved = EMPTY, others = undefined } = EMPTY) {
   const known = Object.keys(shape)
   const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
   const check = (path, value, onStranger = null) => {
     const read = Object.create(null)
     const prefix = path === '' ? '' : `${path}.`
     for (const [name, member] of readOwn(path, value, path === '' ? undefined : expected)) {
-      if (Object.hasOwn(shape, name)) {
-        if (member !== undefined) read[name] = shape[name](prefix + name, member)
+      const check = Object.hasOwn(shape, name) ? shape[name] : Object.hasOwn(moved, name) ? moved[name] : undefined
+      if (check !== undefined) {
+        if (member !== undefined) read[name] = check(prefix + name, member)
         continue
       }
       const hint = meant?.(prefix + name)
       const nearest = hint === undefined ? nearestName(name, known) : undefined
       if (onStranger === null || nearest !== undefined) {
-        const help = hint !== undefined ? `use ${hint}` : nearest === undefined ? `known are ${known.join(', ')}` : `did you mean \`${prefix}${nearest}\`?`
+        const help = hint !== undefined ? `use ${hint}` : nearest === undefined ? [`known are ${known.join(', ')}`, others].filter(Boolean).join('; ') : `did you mean \`${prefix}${nearest}\`?`
         throw new LightTraceError('LT_ERR_OPTION_UNKNOWN', `unknown option \`${printable(prefix + name)}\`: ${help}`)
       }
       onStranger(name, hint)

@@ -4,14 +4,14 @@
 // over environment. Wrong options throw; wrong variables are logged and ignored.
 
 const { printable } = require('../runtime/report.js')
-const { EMPTY, describeValue } = require('./checks.js')
+const { EMPTY, describeValue, literal } = require('./checks.js')
 const features = require('../features.js')
 const { Environment } = require('./env.js')
 const { resolveExporter } = require('./exporter.js')
 const { serverlessPlatform, resolveResource } = require('./resource.js')
 const { checkOf, liveRows, settle, settled } = require('./rows.js')
 const { isLikeExpression } = require('./sampling.js')
-const { OPTIONS, ROUTE, VARIABLES } = require('./table.js')
+const { MOVED, OPTIONS, ROUTE, VARIABLES } = require('./table.js')
 
 module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 
@@ -22,6 +22,8 @@ const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 function meant (name) {
   const [hint] = ELSEWHERE.find(([, ...names]) => names.includes(name)) ?? []
   if (hint !== undefined) return hint
+  const [group, moved] = Object.entries(MOVED).find(([before]) => before.toLowerCase() === name.toLowerCase())?.[1] ?? []
+  if (group !== undefined) return `${group}: { ${moved} }`
   for (const [option, { elsewhere = [], members = {} }] of Object.entries(/** @type {Record<string, OptionRow>} */ (OPTIONS))) {
     if (elsewhere.includes(name)) return option
     const member = Object.keys(members).find((member) => [member, option + member].some((known) => known.toLowerCase() === name.toLowerCase()))
@@ -32,7 +34,7 @@ function meant (name) {
 // What to use where a name alone is no help, and what it is called elsewhere.
 const ELSEWHERE = [
   ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'urls', 'exporterUrls', 'dsn'],
-  ['exporter: { headers, compression, timeoutMs }', 'headers', 'compression', 'timeout', 'timeoutMs'],
+  ['exporter: { headers, compression, timeoutMs }', 'compression', 'timeout', 'timeoutMs'],
   ['sampler: 0.1', 'sampling', 'sampleRate', 'samplingRate', 'sampleRatio', 'samplingRatio', 'ratio', 'tracesSampleRate', 'traceIdRatio'],
   ['sampler: { perSecond: 10 }', 'perSecond', 'rateLimit', 'tracesPerSecond'],
   ['keep: { errors: true, slow: true }', 'keepErrors', 'keepSlow', 'errors'],
@@ -42,30 +44,47 @@ const ELSEWHERE = [
   ["resource: { 'deployment.environment.name': 'production' }", 'environment', 'env'],
   ["exporter: { url: 'http://localhost:4318' }, or spanProcessors", 'traceExporter', 'exporters'],
   ['OTEL_PROPAGATORS', 'propagators', 'propagator', 'textMapPropagator'],
-  ["replyHeader: 'server-timing'", 'propagateToReply'],
+  ['headers: { serverTiming: true }', 'propagateToReply'],
   ['onStart or attributes', 'requestHook'],
-  ['OTEL_SDK_DISABLED=true, or do not register it', 'enabled', 'enable', 'disabled', 'disable']
+  ['enabled: false', 'disabled', 'disable']
 ]
 
-const checkOptions = checkOf({ members: OPTIONS }, meant)
+const checkOptions = checkOf({ members: OPTIONS }, meant, { ...movedRows(), replyHeader: { check: literal('server-timing', false) } })
 const checkRoute = checkOf({ members: ROUTE, whenTrue: EMPTY, whenFalse: { ignore: true } })
 
 // What more than its own row decides about, and what is read only where it is asked for.
-const { serviceName, resource, exporter, logs, metrics, ...ROWS } = { ...OPTIONS, ...VARIABLES }
+const { serviceName, resource, exporter, logs, metrics, headers, ...ROWS } = { ...OPTIONS, ...VARIABLES, ...withoutMoved(), ...movedRows() }
+
+/** @returns {Record<keyof typeof MOVED, OptionRow>} the rows of settings that are members of a group as options */
+function movedRows () {
+  return /** @type {any} */ (Object.fromEntries(Object.entries(MOVED).map(([name, [group, member]]) => [name, OPTIONS[group].members[member]])))
+}
+
+/** The groups without those members. */
+function withoutMoved () {
+  const groups = /** @type {Pick<typeof OPTIONS, 'keep' | 'slow' | 'spans' | 'buffer' | 'limits'>} */ ({})
+  for (const [group, member] of Object.values(MOVED)) {
+    const { [member]: _, ...members } = groups[group]?.members ?? OPTIONS[group].members
+    groups[group] = { ...OPTIONS[group], members }
+  }
+  return groups
+}
 
 function resolveOptions (userOptions = EMPTY, environment = undefined) {
   const { env, fromFile } = environmentOf(environment)
   const given = checkOptions('', userOptions, (name, hint) => {
-    const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
-    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
+    if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `unknown option '${printable(name, 64)}' ignored${hint === undefined ? '' : `: use ${hint}`}`)
   })
+  for (const [name, [group, member]] of Object.entries(MOVED)) given[name] = given[group]?.[member] ?? given[name]
   const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
-  const settings = settle(ROWS, given, { given, env, fromFile })
+  const { enabled, ...settings } = settle(ROWS, given, { given, env, fromFile })
   const hasLogs = given.logs !== false && (typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined)
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined
   warnAboutUnread(given, settings, env)
   return Object.freeze({
     ...settings,
+    disabled: !enabled,
+    disabledBy: enabled ? '' : given.enabled === false ? 'enabled: false' : 'OTEL_SDK_DISABLED',
     serviceName: resource.attributes['service.name'],
     resource,
     exporter: resolveExporter(given, env, hasMetrics || hasLogs),
@@ -82,7 +101,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
 
 /** What is set and has no effect, or another than it seems. */
 function warnAboutUnread (given, settings, env) {
-  if (settings.recorder?.blockedLoop && settings.blockedLoop === null) env.warn('LT_WARN_RECORDER', 'recorder.blockedLoop has no effect without the option blockedLoop')
+  if (settings.recorder?.blockedLoop && settings.blockedLoop === null) env.warn('LT_WARN_RECORDER', 'keep.recorder.blockedLoop has no effect without slow.blockedLoop')
   if (settings.keep?.slow && settings.slow.afterMs === Infinity && settings.configFile === null) env.warn('LT_WARN_OPTION_MEANING', 'keep.slow keeps nothing but requests of routes with their own `slow`: the option `slow` is false')
   for (const pattern of given.ignore ?? []) if (isLikeExpression(pattern)) env.warn('LT_WARN_OPTION_MEANING', expressionWarning(pattern))
   if (given.buffer?.maxBytes === undefined && env.text('OTEL_BSP_MAX_QUEUE_SIZE') !== undefined) {
@@ -119,7 +138,7 @@ function resolveLive (value) {
   const { logs, ...given } = checkOf({ members: liveRows(OPTIONS) }, meant)('configFile', value)
   const live = { sampler: undefined, keep: undefined, slow: undefined, ignore: undefined, logs }
   const context = { env: new Environment() } // what a variable says of a member that the file leaves out
-  for (const [name, member] of Object.entries(given)) live[name] = settled(OPTIONS[name], member, context)
+  for (const [name, member] of Object.entries(given)) live[name] = settled(ROWS[name], member, context)
   return live
 }
 

@@ -11,19 +11,21 @@ function group (row, members) {
   return { ...row, members }
 }
 
-/** @param {OptionRow} row */
-function checkOf (row, meant = undefined) {
-  const { check, members, whenTrue, whenFalse } = own(row)
+/** @param {OptionRow} row @param {Record<string, OptionRow>} [moved] names that are accepted and not suggested */
+function checkOf (row, meant = undefined, moved = EMPTY) {
+  const { check, members, whenTrue, whenFalse, others } = own(row)
   if (check !== undefined) return check
-  const checkMembers = object(Object.fromEntries(Object.entries(members).map(([name, row]) => [name, checkOf(row, meant)])), meant)
+  const checksOf = (rows) => Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, checkOf(row, meant)]))
+  const checkMembers = object(checksOf(members), { meant, moved: checksOf(moved), others })
   return whenTrue === undefined ? checkMembers : orBoolean(checkMembers, whenTrue, whenFalse)
 }
 
 /** The rows that a file may change, and of each group those of its members. */
 function liveRows (rows) {
   return Object.fromEntries(Object.entries(rows).flatMap(([name, whole]) => {
-    const { live, members = {}, ...row } = own(whole)
-    if (live === true) return [[name, rows[name]]]
+    const { live, members, ...row } = own(whole)
+    if (members === undefined) return live === true ? [[name, whole]] : []
+    if (live === true) return [[name, { ...whole, members: Object.fromEntries(Object.entries(members).filter(([, row]) => own(row).live !== false)) }]]
     const some = liveRows(members)
     return Object.keys(some).length > 0 ? [[name, { ...row, members: some, whenTrue: undefined, check: undefined }]] : []
   }))

@@ -36,7 +36,20 @@ const CHANNEL = {
   attributes: { check: orCallback(attributes) }
 }
 
+// Of the plugin and of a route alike.
+const SLOW = { whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY }
+const SLOW_AFTER = {
+  afterMs: { check: notNegative('milliseconds'), default: 250, variables: ['LIGHT_TRACE_SLOW_AFTER_MS'], read: (names, env) => env.integer(names) }
+}
+// true: the handler, which is what most want to see.
+const SPANS = { whenTrue: { handler: true }, whenFalse: EMPTY }
+const STAGE_SPANS = {
+  handler: { check: boolean, default: false },
+  hooks: { check: listOf(literal(...STAGES)), default: NONE, resolve: (hooks) => Object.freeze([...new Set(hooks)]) }
+}
+
 const OPTIONS = {
+  enabled: { check: boolean, default: true, variables: ['OTEL_SDK_DISABLED'], read: readEnabled },
   serviceName: { check: text, variables: ['OTEL_SERVICE_NAME'], elsewhere: ['name', 'appName'] },
   resource: { check: attributes, variables: ['OTEL_RESOURCE_ATTRIBUTES'] },
   exporter: EXPORTER,
@@ -50,23 +63,33 @@ const OPTIONS = {
     slow: { check: boolean, default: false }, // by the option below, or the route's
     asked: { check: boolean, default: false },
     // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
-    maxPerSecond: { check: notNegative('requests a second'), default: 100 }
+    maxPerSecond: { check: notNegative('requests a second'), default: 100 },
+    recorder: group({ ...ASKED, live: false, resolve: withKeep }, {
+      maxBytes: { check: bytes, default: 8 * 1024 * 1024 }, // some 20,000 spans
+      seconds: { check: notNegative('seconds'), default: 10 },
+      errorsPerSecond: { check: count, default: 0 },
+      blockedLoop: { check: boolean, default: false }
+    })
   }),
-  recorder: group({ ...ASKED, resolve: withKeep }, {
-    maxBytes: { check: bytes, default: 8 * 1024 * 1024 }, // some 20,000 spans
-    seconds: { check: notNegative('seconds'), default: 10 },
-    errorsPerSecond: { check: count, default: 0 },
-    blockedLoop: { check: boolean, default: false }
+  slow: group({ ...SLOW, live: true }, {
+    ...SLOW_AFTER,
+    blockedLoop: group({ ...ASKED, live: false, variables: ['LIGHT_TRACE_BLOCKED_LOOP'], read: readBlockedLoop }, {
+      afterMs: {
+        check: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS),
+        default: 100,
+        resolve: (ms) => Math.min(ms, DURATION_MAX_MS)
+      }
+    })
   }),
-  slow: group({ whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY, live: true }, {
-    afterMs: { check: notNegative('milliseconds'), default: 250, variables: ['LIGHT_TRACE_SLOW_AFTER_MS'], read: (names, env) => env.integer(names) }
-  }),
-  maxSampledPerSecond: { check: notNegative('spans'), default: Infinity },
   configFile: { check: text, resolve: (file) => path.resolve(file) },
   ignore: { check: checkIgnore, variables: ['OTEL_FASTIFY_IGNORE_PATHS'], read: ignoreFromEnvironment, live: true, resolve: compileIgnore },
   trustIncoming: { check: orCallback(anyOf('true, false or a function (request) => boolean', (value) => typeof value === 'boolean')), default: true },
-  requestHeaders: capturedHeaders('requestHeaders'),
-  responseHeaders: capturedHeaders('responseHeaders'),
+  headers: group({ default: EMPTY, others: 'headers that go with each export are `exporter.headers`' }, {
+    request: capturedHeaders('request'),
+    response: capturedHeaders('response'),
+    baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: uniqueNames },
+    serverTiming: { check: boolean, default: false, resolve: (isSent) => isSent ? 'server-timing' : null }
+  }),
   redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
   spanName: { check: callback, elsewhere: ['formatSpanName'] },
   attributes: { check: orCallback(attributes), elsewhere: ['formatSpanAttributes'] },
@@ -74,10 +97,11 @@ const OPTIONS = {
   onStart: { check: callback },
   onEnd: { check: callback, elsewhere: ['responseHook'] },
   store: { check: orCallback(anyOf('an object or a function (request) => object', isObject)), elsewhere: ['defaultStoreValues'] },
-  // true: the handler, which is what most want to see.
-  spans: group({ whenTrue: { handler: true }, whenFalse: EMPTY, default: EMPTY }, {
-    handler: { check: boolean, default: false },
-    hooks: { check: listOf(literal(...STAGES)), default: NONE, resolve: (hooks) => Object.freeze([...new Set(hooks)]) }
+  spans: group({ ...SPANS, default: EMPTY }, {
+    ...STAGE_SPANS,
+    unrouted: { check: boolean, default: false },
+    codeLocation: { check: boolean, default: false, read: (names, env, { given }) => given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) },
+    clientErrors: { check: boolean, default: true }
   }),
   outbound: group({ whenTrue: EMPTY, whenFalse: { http: false, undici: false, libraries: false }, default: EMPTY, elsewhere: ['instrumentations'] }, {
     http: { check: boolean, default: true },
@@ -88,9 +112,6 @@ const OPTIONS = {
     graphqlDocuments: { check: boolean, default: false },
     fold: { ...ASKED, default: false, members: { after: { check: atLeastOne, default: 10 } } }
   }),
-  unrouted: { check: boolean, default: false },
-  codeLocation: { check: boolean, default: false, read: (names, env, { given }) => given.spanProcessors?.some((processor) => processor.wantsCodeLocation === true) },
-  clientErrors: { check: boolean, default: true },
   // true: the ids alone, which leaves the variables in force. false: nothing, whatever they say.
   logs: group({ whenTrue: true, whenFalse: false, default: true }, {
     ids: { check: boolean, default: true },
@@ -100,20 +121,11 @@ const OPTIONS = {
     maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // of one level: more than a person or a bill can take
     buffer: { check: anyOf(`${LEVEL}, or false`, isLevel, (value) => value === false), resolve: (name) => name || null } // the least level of lines that are held with their request
   }),
-  replyHeader: { check: literal('server-timing', false), resolve: (header) => header || null },
-  baggage: { check: listOfNames('an array of keys'), default: NONE, resolve: uniqueNames },
-  blockedLoop: group({ ...ASKED, variables: ['LIGHT_TRACE_BLOCKED_LOOP'], read: readBlockedLoop }, {
-    afterMs: {
-      check: anyOf(`a finite number of milliseconds, ${BLOCKED_AFTER_MIN_MS} or more`, (value) => Number.isFinite(value) && value >= BLOCKED_AFTER_MIN_MS),
-      default: 100,
-      resolve: (ms) => Math.min(ms, DURATION_MAX_MS)
-    }
-  }),
   buffer: group({ default: EMPTY }, {
     maxBytes: { check: bytes, default: 32 * 1024 * 1024 },
-    flushDelayMs: { check: duration, default: 1000, variables: ['OTEL_BSP_SCHEDULE_DELAY'] }
+    flushDelayMs: { check: duration, default: 1000, variables: ['OTEL_BSP_SCHEDULE_DELAY'] },
+    closeTimeoutMs: { check: duration, default: 5000 }
   }),
-  closeTimeoutMs: { check: duration, default: 5000 },
   metrics: group({ ...ASKED }, {
     exporter: { check: exporterOf(['otlp', 'otlp/stdout', 'none']), variables: ['OTEL_METRICS_EXPORTER'] },
     path: { check: anyOf("a path that begins with '/'", (value) => typeof value === 'string' && value.startsWith('/')) },
@@ -143,13 +155,28 @@ const OPTIONS = {
     attributes: { check: count, default: 128, variables: ['OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT'] },
     attributeValueLength: { check: count, default: 16384, variables: ['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'] },
     events: { check: count, default: 128, variables: ['OTEL_SPAN_EVENT_COUNT_LIMIT'] },
-    links: { check: count, default: 128, variables: ['OTEL_SPAN_LINK_COUNT_LIMIT'] }
+    links: { check: count, default: 128, variables: ['OTEL_SPAN_LINK_COUNT_LIMIT'] },
+    sampledPerSecond: { check: notNegative('spans'), default: Infinity }
   })
+}
+
+// Members with a setting of their own. Its name is that of the option before it moved into the group, which is still accepted.
+const MOVED = {
+  recorder: ['keep', 'recorder'],
+  blockedLoop: ['slow', 'blockedLoop'],
+  requestHeaders: ['headers', 'request'],
+  responseHeaders: ['headers', 'response'],
+  baggage: ['headers', 'baggage'],
+  replyHeader: ['headers', 'serverTiming'],
+  unrouted: ['spans', 'unrouted'],
+  codeLocation: ['spans', 'codeLocation'],
+  clientErrors: ['spans', 'clientErrors'],
+  closeTimeoutMs: ['buffer', 'closeTimeoutMs'],
+  maxSampledPerSecond: ['limits', 'sampledPerSecond']
 }
 
 // What no option sets, but variables do.
 const VARIABLES = {
-  disabled: { check: boolean, default: false, variables: ['OTEL_SDK_DISABLED'] },
   logLevel: { check: literal('none', 'error', 'warn', 'info', 'debug', 'verbose', 'all'), default: 'info', variables: ['OTEL_LOG_LEVEL'] },
   propagators: { default: Object.freeze(['tracecontext', 'baggage']), variables: ['OTEL_PROPAGATORS'], read: readPropagators },
   knownMethods: { variables: ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'], read: readMethods },
@@ -180,14 +207,19 @@ const LOG_RECORDS = {
 const ROUTE = {
   spanName: { check: orCallback(text) },
   attributes: { check: orCallback(attributes) },
-  spans: { ...OPTIONS.spans, default: null },
+  spans: group(SPANS, STAGE_SPANS),
   sampler: { check: SAMPLER.check },
-  slow: { check: checkOf(OPTIONS.slow) },
+  slow: { check: checkOf(group(SLOW, SLOW_AFTER)) },
   metrics: { check: boolean, default: true },
   ignore: { check: orBoolean(checkIgnore, true, false), resolve: (ignore) => typeof ignore === 'boolean' ? null : compileIgnore(ignore) }
 }
 
-module.exports = { LOG_RECORDS, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
+module.exports = { LOG_RECORDS, MOVED, OPTIONS, OTHER_LIMITS, PROMETHEUS, ROUTE, VARIABLES }
+
+function readEnabled (names, env) {
+  const disabled = env.boolean(...names)
+  return disabled === undefined ? undefined : !disabled
+}
 
 // Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
 function orNothingToKeep (keep) {
@@ -228,13 +260,13 @@ function resolveChannels (channels, context) {
 }
 
 // Headers that become attributes: those that are named, and never those that carry credentials.
-function capturedHeaders (option) {
+function capturedHeaders (member) {
   const resolve = (names, { env }) => {
     const denied = names.filter((name) => CREDENTIAL.test(name))
-    for (const name of denied) env.warn('LT_WARN_HEADER_DENIED', `${option}: '${name}' carries credentials and is not recorded`)
+    for (const name of denied) env.warn('LT_WARN_HEADER_DENIED', `headers.${member}: '${name}' carries credentials and is not recorded`)
     return Object.freeze([...new Set(names)].filter((name) => !denied.includes(name)))
   }
-  return { check: headerNames, default: NONE, read: (variables, env, { fromFile }) => fromFile[option], resolve }
+  return { check: headerNames, default: NONE, read: (variables, env, { fromFile }) => fromFile.headers?.[member], resolve }
 }
 
 function areBounds (value) {

@@ -127,7 +127,7 @@ class ExportLog {
   notEncoded (error) { this.#report.failed('LT_WARN_BUG', `a ${this.#noun} could not be encoded`, error) }
 
   undelivered (spans) {
-    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the application closed, which waits at most closeTimeoutMs (${this.#lastError})`)
+    this.#loss('shutdown', spans, (sum) => `${counted(sum, this.#noun)} not delivered to ${this.#target} before the application closed, which waits at most buffer.closeTimeoutMs (${this.#lastError})`)
   }
 
   undeliveredAtExit (spans) {

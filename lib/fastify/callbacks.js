@@ -144,7 +144,7 @@ function captureHeaders (span, prefix, names, redactor, read) {
   }
 }
 
-// `replyHeader: 'server-timing'`: the trace's id as a metric of Server-Timing. `trace` is W3C Trace Context level 3's,
+// `headers: { serverTiming: true }`: the trace's id as a metric of Server-Timing. `trace` is W3C Trace Context level 3's,
 // `traceparent` what browsers' agents read today. It is set at once, for answers that go past Fastify, and again when Fastify
 // sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
 

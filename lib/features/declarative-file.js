@@ -20,7 +20,7 @@ const NAMED_MAX = 10 // of what is not understood
  * The variables that stand for a file, in place of those that are set, and what it says that no variable can.
  * @param {string} file
  * @param {Record<string, string | undefined>} values the environment
- * @returns {{ values: object, fromFile: { resource?: object, requestHeaders?: string[], responseHeaders?: string[] }, warnings: string[] }}
+ * @returns {{ values: object, fromFile: { resource?: object, headers?: { request?: string[], response?: string[] } }, warnings: string[] }}
  */
 function readConfiguration (file, values) {
   const others = Object.fromEntries(Object.entries(values).filter(([name]) => !name.startsWith('OTEL_')))
@@ -32,7 +32,7 @@ function readConfiguration (file, values) {
     const found = new Found(values)
     found.root(content)
     const warnings = found.unknown.length === 0 ? [] : [`${printable(file)}: light-trace ignores ${shortened(found.unknown)}`]
-    return { values: { ...others, ...found.variables }, fromFile: { __proto__: null, resource: found.resource, ...found.headers }, warnings }
+    return { values: { ...others, ...found.variables }, fromFile: { resource: found.resource, headers: found.headers }, warnings }
   } catch (error) {
     const why = error instanceof SyntaxError ? 'not valid JSON' : printable(error.message) // JSON.parse's message quotes the text
     return { values: { ...others, OTEL_SDK_DISABLED: 'true' }, fromFile: EMPTY, warnings: [`${printable(file)} cannot be used, so nothing is traced: ${why}`] }
@@ -125,8 +125,8 @@ class Found {
           http: {
             server: {
               known_methods: (at, value) => this.#set('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS', this.#texts(at, value).join()),
-              request_captured_headers: (at, value) => { this.headers.requestHeaders = this.#headerNames(at, value) },
-              response_captured_headers: (at, value) => { this.headers.responseHeaders = this.#headerNames(at, value) }
+              request_captured_headers: (at, value) => { this.headers.request = this.#headerNames(at, value) },
+              response_captured_headers: (at, value) => { this.headers.response = this.#headerNames(at, value) }
             }
           }
         }

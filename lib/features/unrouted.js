@@ -1,6 +1,6 @@
 'use strict'
 
-// `unrouted: true`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
+// `spans: { unrouted: true }`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
 // spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
 // HTTP/2 and inject(). There is no Fastify request, and no route.
 

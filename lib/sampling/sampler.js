@@ -129,7 +129,7 @@ class PerSecond extends HeadSampler {
   }
 }
 
-/** `maxSampledPerSecond`: lets through so many a second, with a burst of one second's worth. Time is given. */
+/** `limits.sampledPerSecond`: lets through so many a second, with a burst of one second's worth. Time is given. */
 class RateLimit {
   constructor (perSecond) {
     this.perSecond = perSecond

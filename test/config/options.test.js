@@ -3,6 +3,7 @@
 const path = require('node:path')
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
+const { MOVED: moved, OPTIONS } = require('../../lib/config/table')
 
 const resolve = (options, environment = {}) => resolveOptions(options, environment)
 
@@ -16,6 +17,7 @@ test('without options and variables everything has its documented default', (t) 
   t.match(exporter, { kind: 'otlp', explicit: false, url: 'http://localhost:4318/v1/traces', compression: 'none', timeoutMs: 10000 })
   t.same(settings, {
     disabled: false,
+    disabledBy: '',
     serviceName: 'light-trace',
     spanProcessors: null,
     tracerProvider: null,
@@ -86,12 +88,25 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ slow: {} }, 'slow', { afterMs: 250 }],
     [{ slow: false }, 'slow', { afterMs: Infinity }],
     [{ keep: { slow: true } }, 'slow', { afterMs: 250 }],
-    [{ maxSampledPerSecond: 0.5 }, 'maxSampledPerSecond', 0.5],
+    [{ keep: { errors: true } }, 'slow', { afterMs: 250 }],
+    [{ slow: { blockedLoop: true } }, 'slow', { afterMs: 250 }],
+    [{ slow: { blockedLoop: true } }, 'blockedLoop', { afterMs: 100 }],
+    [{ slow: { afterMs: Infinity, blockedLoop: { afterMs: 50 } } }, 'blockedLoop', { afterMs: 50 }],
+    [{ slow: false }, 'blockedLoop', null],
+    [{ keep: { recorder: true } }, 'keep', null],
+    [{ keep: { recorder: true, maxPerSecond: 5 } }, 'recorder', { maxBytes: 8 * 1024 * 1024, seconds: 10, errorsPerSecond: 0, blockedLoop: false, keptPerSecond: 5 }],
+    [{ keep: { errors: true, recorder: false } }, 'recorder', null],
+    [{ keep: true }, 'recorder', null],
+    [{ limits: { sampledPerSecond: 0.5 } }, 'maxSampledPerSecond', 0.5],
     [{ configFile: 'x.json' }, 'configFile', path.resolve('x.json')],
     [{ trustIncoming: false }, 'trustIncoming', false],
     [{ trustIncoming: nothing }, 'trustIncoming', nothing],
-    [{ requestHeaders: ['X-Tenant', 'x-tenant'] }, 'requestHeaders', ['x-tenant']],
-    [{ responseHeaders: ['X-Cache'] }, 'responseHeaders', ['x-cache']],
+    [{ headers: { request: ['X-Tenant', 'x-tenant'] } }, 'requestHeaders', ['x-tenant']],
+    [{ headers: { response: ['X-Cache'] } }, 'responseHeaders', ['x-cache']],
+    [{ headers: { baggage: ['tenant.id'] } }, 'baggage', ['tenant.id']],
+    [{ headers: { serverTiming: true } }, 'replyHeader', 'server-timing'],
+    [{ headers: { serverTiming: false } }, 'replyHeader', null],
+    [{ replyHeader: false }, 'replyHeader', null],
     [{ spanName: nothing }, 'spanName', nothing],
     [{ attributes: nothing }, 'attributes', nothing],
     [{ attributes: { tier: 'gold', zones: ['a'] } }, 'attributes', { tier: 'gold', zones: ['a'] }],
@@ -104,25 +119,56 @@ test('each option of the public surface is taken as it is given', (t) => {
     [{ outbound: { http: false, propagateTo: nothing } }, 'outbound', { http: false, undici: true, libraries: true, channels: {}, propagateTo: nothing, graphqlDocuments: false, fold: false }],
     [{ outbound: { fold: true } }, 'outbound', { http: true, undici: true, libraries: true, channels: {}, propagateTo: null, graphqlDocuments: false, fold: { after: 10 } }],
     [{ outbound: false }, 'outbound', { http: false, undici: false, libraries: false, channels: {}, propagateTo: null, graphqlDocuments: false, fold: false }],
-    [{ unrouted: true }, 'unrouted', true],
-    [{ codeLocation: true }, 'codeLocation', true],
     [{ logs: false }, 'logIds', false],
     [{ logs: true }, 'logIds', true],
     [{ logs: { ids: false } }, 'logIds', false],
     [{ logs: { buffer: false } }, 'logIds', true],
     [{ logs: { ids: true, export: false, buffer: false } }, 'exportedLogs', null],
-    [{ replyHeader: 'server-timing' }, 'replyHeader', 'server-timing'],
-    [{ replyHeader: false }, 'replyHeader', null],
+    [{ spans: { unrouted: true } }, 'unrouted', true],
+    [{ spans: { unrouted: true } }, 'spans', { handler: false, hooks: [] }],
+    [{ spans: { codeLocation: true } }, 'codeLocation', true],
+    [{ spans: { clientErrors: false } }, 'clientErrors', false],
+    [{ spans: false }, 'clientErrors', true],
     [{ buffer: { maxBytes: 65536 } }, 'buffer', { maxBytes: 65536, flushDelayMs: 1000 }],
     [{ buffer: { flushDelayMs: 0 } }, 'buffer', { maxBytes: 32 * 1024 * 1024, flushDelayMs: 0 }],
-    [{ closeTimeoutMs: 0 }, 'closeTimeoutMs', 0],
-    [{ closeTimeoutMs: Infinity }, 'closeTimeoutMs', 2 ** 31 - 1],
+    [{ buffer: { closeTimeoutMs: 0 } }, 'closeTimeoutMs', 0],
+    [{ buffer: { closeTimeoutMs: Infinity } }, 'closeTimeoutMs', 2 ** 31 - 1],
     [{ prefix: '/api', logLevel: 'warn', logSerializers: {} }, 'serviceName', 'light-trace'],
     [{ serviceName: undefined, exporter: undefined, sampler: undefined }, 'serviceName', 'light-trace']
   ]
   for (const [options, field, expected] of taken) t.same(resolve(options)[field], expected, Object.keys(options).join())
   t.equal(resolve({ limits: { events: 0 } }).limits.events, 0)
   t.equal(resolve({ limits: { events: 0 } }).limits.links, 128)
+  t.end()
+})
+
+// Each with another value than its default, as the application says it now and as one of before did.
+const MOVED = [
+  [{ keep: { recorder: { seconds: 5 } } }, { recorder: { seconds: 5 } }],
+  [{ keep: { errors: true, recorder: true } }, { keep: true, recorder: true }],
+  [{ slow: { blockedLoop: { afterMs: 50 } } }, { blockedLoop: { afterMs: 50 } }],
+  [{ slow: { afterMs: Infinity, blockedLoop: true } }, { slow: false, blockedLoop: true }],
+  [{ headers: { request: ['X-Tenant'], response: ['x-cache'] } }, { requestHeaders: ['X-Tenant'], responseHeaders: ['x-cache'] }],
+  [{ headers: { request: ['cookie'] } }, { requestHeaders: ['cookie'] }],
+  [{ headers: { baggage: ['tenant.id'] } }, { baggage: ['tenant.id'] }],
+  [{ headers: { serverTiming: true } }, { replyHeader: 'server-timing' }],
+  [{ spans: { handler: true, unrouted: true, codeLocation: true, clientErrors: false } }, { spans: true, unrouted: true, codeLocation: true, clientErrors: false }],
+  [{ buffer: { maxBytes: 65536, closeTimeoutMs: 7 } }, { buffer: { maxBytes: 65536 }, closeTimeoutMs: 7 }],
+  [{ limits: { sampledPerSecond: 3 } }, { maxSampledPerSecond: 3 }]
+]
+
+test('a name that has moved means what it meant, and nothing is said about it', (t) => {
+  for (const [now, before] of MOVED) {
+    const [settings, asBefore, withoutEither] = [now, before, {}].map((options) => resolve(options, { OTEL_RESOURCE_ATTRIBUTES: 'service.instance.id=1' }))
+    t.same(asBefore, settings, JSON.stringify(before))
+    t.notSame(settings, withoutEither)
+    t.same(asBefore.warnings.filter(({ code }) => code !== 'LT_WARN_HEADER_DENIED'), [])
+  }
+  t.same(Object.keys(moved).sort(), [...new Set(MOVED.flatMap(([, before]) => Object.keys(before)))].filter((name) => !(name in OPTIONS)).sort(), 'each of them')
+  t.equal(resolve({ closeTimeoutMs: 7, buffer: { closeTimeoutMs: 8 } }).closeTimeoutMs, 8, 'the name of today wins')
+  t.match(thrown(() => resolve({ closeTimeoutMs: '7' }))?.message, /^`closeTimeoutMs` must be/, 'an error has the name that was written')
+  t.match(thrown(() => resolve({ recorder: { bytes: 7 } }))?.message, /`recorder\.bytes`/)
+  t.match(resolve({ requestheaders: [] }).warnings[0].message, 'Use headers: { request }', 'and a typing error the name of today')
   t.end()
 })
 
@@ -138,7 +184,6 @@ test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN 
   const unknown = [
     [{ samplr: 1 }, '`samplr`', '`sampler`'],
     [{ ignorePath: [] }, '`ignorePath`', '`ignore`'],
-    [{ requestheaders: [] }, '`requestheaders`', '`requestHeaders`'],
     [{ exporter: { ulr: '' } }, '`exporter.ulr`', '`exporter.url`'],
     [{ keep: { error: true } }, '`keep.error`', '`keep.errors`'],
     [{ spans: { hook: [] } }, '`spans.hook`', '`spans.hooks`'],
@@ -163,7 +208,7 @@ test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN 
 })
 
 test('an unknown option that resembles none is a warning: others hand their flags to every plugin', (t) => {
-  const strangers = { tier: 'gold', enabled: true, port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
+  const strangers = { tier: 'gold', port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
   for (const options of [...Object.entries(strangers).map(([name, value]) => ({ [name]: value })), JSON.parse('{ "__proto__": 1 }')]) {
     const { warnings } = resolve(options)
     t.same(warnings.map(({ code }) => code), ['LT_WARN_OPTION_UNKNOWN'])
@@ -178,6 +223,23 @@ test('an unknown member of an object of ours throws, also where it resembles non
   const error = thrown(() => resolve({ outbound: { fetch: true } }))
   t.equal(error?.code, 'LT_ERR_OPTION_UNKNOWN')
   t.match(error.message, 'known are http, undici')
+  t.end()
+})
+
+test('enabled is the opposite of OTEL_SDK_DISABLED, and code wins', (t) => {
+  for (const [options, variable, disabled, by] of [
+    [{}, undefined, false, ''],
+    [{}, 'true', true, 'OTEL_SDK_DISABLED'],
+    [{}, 'false', false, ''],
+    [{ enabled: undefined }, 'true', true, 'OTEL_SDK_DISABLED'],
+    [{ enabled: true }, 'true', false, ''],
+    [{ enabled: false }, undefined, true, 'enabled: false'],
+    [{ enabled: false }, 'true', true, 'enabled: false'],
+    [{ enabled: false }, 'false', true, 'enabled: false']
+  ]) {
+    const settings = resolve(options, { OTEL_SDK_DISABLED: variable })
+    t.same([settings.disabled, settings.disabledBy], [disabled, by], JSON.stringify([options, variable]))
+  }
   t.end()
 })
 
@@ -218,19 +280,23 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ spanProcessors: [{}] }, '`spanProcessors[0]` must be a SpanProcessor with onStart() and onEnd(), received an object'],
     [{ tracerProvider: true }, 'received true'],
     [{ tracerProvider: {} }, '`tracerProvider` must be a TracerProvider with getTracer(), or false, received an object'],
+    [{ enabled: 'no' }, "`enabled` must be true or false, received 'no'"],
     [{ registerGlobals: 'yes' }, "`registerGlobals` must be true or false, received 'yes'"],
-    [{ keep: 1 }, '`keep` must be true, false or an object with errors, aborted, slow, asked, maxPerSecond, received 1'],
     [{ keep: { slow: 500 } }, '`keep.slow` must be true or false, received 500'],
-    [{ slow: 500 }, '`slow` must be true, false or an object with afterMs, received 500'],
+    [{ keep: 1 }, '`keep` must be true, false or an object with errors, aborted, slow, asked, maxPerSecond, recorder, received 1'],
+    [{ keep: { recorder: 5 } }, '`keep.recorder` must be true, false or an object with maxBytes, seconds, errorsPerSecond, blockedLoop, received 5'],
+    [{ slow: 500 }, '`slow` must be true, false or an object with afterMs, blockedLoop, received 500'],
+    [{ slow: { blockedLoop: { afterMs: 5 } } }, '`slow.blockedLoop.afterMs` must be a finite number of milliseconds, 20 or more, received 5'],
     [{ slow: { afterMs: '500' } }, "`slow.afterMs` must be a number of milliseconds, 0 or more, received '500'"],
     [{ slow: { afterMs: NaN } }, 'received NaN'],
     [{ slow: { afterMs: -1 } }, 'received -1'],
-    [{ maxSampledPerSecond: NaN }, 'received NaN'],
+    [{ limits: { sampledPerSecond: NaN } }, 'received NaN'],
     [{ configFile: '' }, '`configFile` must be'],
     [{ trustIncoming: 'no' }, "received 'no'"],
-    [{ requestHeaders: 'x-tenant' }, "`requestHeaders` must be an array, received 'x-tenant'"],
-    [{ requestHeaders: ['a b'] }, "`requestHeaders[0]` must be the name of a header, received 'a b'"],
-    [{ responseHeaders: [Symbol('x')] }, 'received a symbol'],
+    [{ headers: true }, '`headers` must be an object with request, response, baggage, serverTiming, received true'],
+    [{ headers: { request: 'x-tenant' } }, "`headers.request` must be an array, received 'x-tenant'"],
+    [{ headers: { request: ['a b'] } }, "`headers.request[0]` must be the name of a header, received 'a b'"],
+    [{ headers: { response: [Symbol('x')] } }, 'received a symbol'],
     [{ spanName: 'GET' }, "`spanName` must be a function, received 'GET'"],
     [{ attributes: { a: {} } }, "`attributes['a']` must be a string, number, boolean or an array of one of these, received an object"],
     [{ inheritAttributes: 'tenant.id' }, "`inheritAttributes` must be an array of keys, received 'tenant.id'"],
@@ -244,10 +310,11 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ outbound: { channels: { 'a:b': 'client' } } }, '`outbound.channels.a:b` must be an object'],
     [{ outbound: { channels: { 'a:b': { kind: 'CLIENT!' } } } }, "received 'CLIENT!'"],
     [{ outbound: { channels: { 'a:b': { kind: 'toString' } } } }, "received 'toString'"],
+    [{ headers: { serverTiming: 'on' } }, "`headers.serverTiming` must be true or false, received 'on'"],
     [{ replyHeader: 'traceresponse' }, "`replyHeader` must be 'server-timing' or false, received 'traceresponse'"],
     [{ buffer: { maxBytes: 0 } }, '`buffer.maxBytes` must be a positive integer number of bytes, received 0'],
     [{ buffer: { maxBytes: Infinity } }, 'received Infinity'],
-    [{ closeTimeoutMs: NaN }, 'received NaN'],
+    [{ buffer: { closeTimeoutMs: NaN } }, 'received NaN'],
     [{ limits: { events: 1.5 } }, '`limits.events` must be an integer from 0 to 2147483647, received 1.5'],
     [{ limits: { links: Infinity } }, 'received Infinity'],
     [{ get serviceName () { throw new Error('no') } }, '`options` must be an object that can be read'],
@@ -333,7 +400,7 @@ test('a header that carries credentials is not recorded, whoever names it', (t) 
     'x-auth-token', 'x-authentication', 'www-authenticate', 'x-goog-api-key', 'ocp-apim-subscription-key', 'x-honeycomb-team', 'x-session', 'x-passwd', 'sentry-dsn', 'x-hub-signature-256',
     'Authorization', 'proxy-authorization', 'cookie', 'Set-Cookie', 'x-api-key', 'x-amz-security-token', 'x-csrf-token', 'x-client-secret'
   ]
-  const { requestHeaders, responseHeaders, warnings } = resolve({ requestHeaders: [...denied, 'x-tenant'], responseHeaders: ['set-cookie'] })
+  const { requestHeaders, responseHeaders, warnings } = resolve({ headers: { request: [...denied, 'x-tenant'], response: ['set-cookie'] } })
   t.same(requestHeaders, ['x-tenant'])
   t.same(responseHeaders, [])
   t.equal(warnings.filter(({ code }) => code === 'LT_WARN_HEADER_DENIED').length, denied.length + 1)

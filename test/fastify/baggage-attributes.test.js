@@ -12,34 +12,34 @@ async function attributesOf (t, trace, { baggage = BAGGAGE, routes = (app) => ap
 }
 
 test('named keys of the caller\'s baggage become attributes, and no others', async (t) => {
-  const attributes = await attributesOf(t, { baggage: ['tenant.id', 'missing'] })
+  const attributes = await attributesOf(t, { headers: { baggage: ['tenant.id', 'missing'] } })
   t.equal(attributes['tenant.id'], 'acme corp')
   for (const key of ['session', 'plan', 'missing']) t.notOk(key in attributes, key)
 })
 
 test('over nobody\'s own', async (t) => {
-  t.equal((await attributesOf(t, { baggage: ['http.route'] }))['http.route'], '/')
-  t.equal((await attributesOf(t, { baggage: ['plan'], attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
+  t.equal((await attributesOf(t, { headers: { baggage: ['http.route'] } }))['http.route'], '/')
+  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] }, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
   const routes = (app) => app.get('/', { config: { trace: { attributes: { plan: 'route' } } } }, async () => 'ok')
-  t.equal((await attributesOf(t, { baggage: ['plan'] }, { routes })).plan, 'route')
+  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] } }, { routes })).plan, 'route')
   const value = (app) => app.get('/', { config: { trace: { attributes: { kind: 'plan' } } } }, async () => 'ok')
-  t.equal((await attributesOf(t, { baggage: ['plan'] }, { routes: value })).plan, 'gold', 'a key is not the value of another one')
+  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] } }, { routes: value })).plan, 'gold', 'a key is not the value of another one')
   const sampler = { shouldSample: () => ({ decision: 2 }) }
-  t.equal((await attributesOf(t, { baggage: ['plan'], sampler, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
-  t.equal((await attributesOf(t, { baggage: ['tenant.id'], sampler }))['tenant.id'], 'acme corp')
+  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] }, sampler, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
+  t.equal((await attributesOf(t, { headers: { baggage: ['tenant.id'] }, sampler }))['tenant.id'], 'acme corp')
 })
 
 test('of a caller that is trusted, and bounded', async (t) => {
-  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'], trustIncoming: false }))
-  t.equal((await attributesOf(t, { baggage: ['tenant.id'] }, { baggage: `tenant.id=${'x'.repeat(4000)}` }))['tenant.id'].length, 256)
+  t.notOk('tenant.id' in await attributesOf(t, { headers: { baggage: ['tenant.id'] }, trustIncoming: false }))
+  t.equal((await attributesOf(t, { headers: { baggage: ['tenant.id'] } }, { baggage: `tenant.id=${'x'.repeat(4000)}` }))['tenant.id'].length, 256)
 })
 
 test('without baggage, and where it is not read, nothing happens', async (t) => {
-  const { app, collector } = await tracedApp(t, { listen: false, trace: { baggage: ['tenant.id'], spanName: () => 'named' }, routes: (app) => app.get('/', async () => 'ok') })
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { headers: { baggage: ['tenant.id'] }, spanName: () => 'named' }, routes: (app) => app.get('/', async () => 'ok') })
   await app.inject('/')
   t.match(await collector.spans(), [{ name: 'named' }], 'the other options do their work')
-  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'] }, { baggage: '' }))
+  t.notOk('tenant.id' in await attributesOf(t, { headers: { baggage: ['tenant.id'] } }, { baggage: '' }))
   process.env.OTEL_PROPAGATORS = 'tracecontext'
   t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
-  t.notOk('tenant.id' in await attributesOf(t, { baggage: ['tenant.id'] }))
+  t.notOk('tenant.id' in await attributesOf(t, { headers: { baggage: ['tenant.id'] } }))
 })

@@ -10,10 +10,10 @@ const { Stacks } = require('../../lib/features/blocked-loop/blocked-line')
 
 test('a wrong threshold is refused at register', async (t) => {
   for (const blockedLoop of [{ afterMs: 19 }, { afterMs: NaN }, { afterMs: Infinity }, { afterMs: '100' }, { after: 100 }, 100]) {
-    t.throws(() => resolveOptions({ blockedLoop }, {}), { code: /^LT_ERR_OPTION_/ }, JSON.stringify(blockedLoop))
+    t.throws(() => resolveOptions({ slow: { blockedLoop } }, {}), { code: /^LT_ERR_OPTION_/ }, JSON.stringify(blockedLoop))
   }
-  t.same(resolveOptions({ blockedLoop: true }, {}).blockedLoop, { afterMs: 100 })
-  t.same(resolveOptions({ blockedLoop: { afterMs: 20 } }, {}).blockedLoop, { afterMs: 20 })
+  t.same(resolveOptions({ slow: { blockedLoop: true } }, {}).blockedLoop, { afterMs: 100 })
+  t.same(resolveOptions({ slow: { blockedLoop: { afterMs: 20 } } }, {}).blockedLoop, { afterMs: 20 })
 })
 
 test('LIGHT_TRACE_BLOCKED_LOOP is true, false or milliseconds, and code wins', async (t) => {
@@ -21,7 +21,7 @@ test('LIGHT_TRACE_BLOCKED_LOOP is true, false or milliseconds, and code wins', a
   t.same(resolved('true').blockedLoop, { afterMs: 100 })
   t.same(resolved('250').blockedLoop, { afterMs: 250 })
   for (const value of ['', 'false']) t.equal(resolved(value).blockedLoop, null)
-  t.equal(resolved('true', { blockedLoop: false }).blockedLoop, null)
+  t.equal(resolved('true', { slow: { blockedLoop: false } }).blockedLoop, null)
   for (const value of ['yes', '5', '-1', '1e3']) {
     const { blockedLoop, warnings } = resolved(value)
     t.equal(blockedLoop, null)

@@ -48,7 +48,7 @@ test('a response whose methods throw when it closes: logged once, the span ends,
   const loggerInstance = tellingLogger()
   const { app, collector, origin } = await tracedApp(t, {
     fastify: { loggerInstance },
-    trace: { responseHeaders: ['x-cache'] },
+    trace: { headers: { response: ['x-cache'] } },
     routes (app) {
       app.get('/header', async (request, { raw }) => { raw.on('finish', () => { raw.getHeader = () => { throw new Error('broken') } }); return 'ok' })
       app.get('/state', async (request, { raw }) => { raw.on('finish', () => { Object.defineProperty(raw, 'writableEnded', { get () { throw new Error('broken') } }) }); return 'ok' })
@@ -155,7 +155,7 @@ test('headers are captured when they are listed, credentials never', async (t) =
   const loggerInstance = tellingLogger()
   const { collector, origin } = await tracedApp(t, {
     fastify: { loggerInstance },
-    trace: { requestHeaders: ['X-Tenant', 'authorization', 'cookie', 'accept', 'x-none'], responseHeaders: ['x-cache', 'x-count', 'set-cookie', 'content-type'] },
+    trace: { headers: { request: ['X-Tenant', 'authorization', 'cookie', 'accept', 'x-none'], response: ['x-cache', 'x-count', 'set-cookie', 'content-type'] } },
     routes: ok
   })
   await (await fetch(`${origin}/users/7`, { headers: { 'x-tenant': 'acme', authorization: 'Bearer x', cookie: 'a=b', accept: 'text/plain' } })).text()
@@ -174,7 +174,7 @@ test('headers are captured when they are listed, credentials never', async (t) =
 test('response headers that never went out are not captured', async (t) => {
   const running = signal()
   const { collector, port } = await tracedApp(t, {
-    trace: { responseHeaders: ['x-cache'] },
+    trace: { headers: { response: ['x-cache'] } },
     routes: (app) => app.get('/', (request, reply) => { reply.raw.setHeader('x-cache', 'hit'); running.give() })
   })
   const client = (await connect(port)).request('GET', '/')
@@ -187,7 +187,7 @@ test('response headers that never went out are not captured', async (t) => {
 test('replyHeader tells the caller its trace, sampled or not', async (t) => {
   const pattern = /^trace;desc=(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3])), traceparent;desc="\1"$/
   for (const sampler of ['always_on', 'always_off']) {
-    const { app, origin } = await tracedApp(t, { trace: { replyHeader: 'server-timing', sampler }, routes: (app) => app.get('/', async (request) => request.trace.traceparent) })
+    const { app, origin } = await tracedApp(t, { trace: { headers: { serverTiming: true }, sampler }, routes: (app) => app.get('/', async (request) => request.trace.traceparent) })
     const response = await fetch(origin)
     const [, traceparent, flags] = pattern.exec(response.headers.get('server-timing'))
     t.equal(traceparent, await response.text())

@@ -52,7 +52,7 @@ test('a 4xx that nobody has thrown, and an error that the application has dealt 
 })
 
 test('clientErrors: false leaves them out', async (t) => {
-  const { status, attributes, event } = await spanOf(t, '/taken', { clientErrors: false })
+  const { status, attributes, event } = await spanOf(t, '/taken', { spans: { clientErrors: false } })
   t.notMatch(status, /ERROR/)
   t.notOk('error.type' in attributes)
   t.equal(event, undefined)

@@ -85,7 +85,7 @@ test('a URL in a value has no user and password, and hides nothing by a second e
 test('URLs in headers that are recorded have no credentials, nor user and password', async (t) => {
   const names = ['cf-access-jwt-assertion', 'x-goog-iap-jwt-assertion', 'x-amzn-oidc-data', 'x-ms-client-principal', 'x-jwt', 'dpop', 'x-bearer', 'x-otp', 'x-pwd']
   const routes = (app) => app.get('/', (request, reply) => reply.redirect('https://u:SECRET@b.example/?state=1&code=SECRET#access_token=SECRET'))
-  const { app, collector, port } = await tracedApp(t, { routes, trace: { requestHeaders: [...names, 'referer', 'x-original-url', 'x-plain'], responseHeaders: ['location'] } })
+  const { app, collector, port } = await tracedApp(t, { routes, trace: { headers: { request: [...names, 'referer', 'x-original-url', 'x-plain'], response: ['location'] } } })
   const headers = { ...Object.fromEntries(names.map((name) => [name, 'SECRET'])), referer: 'http://a/?token=SECRET&q=1', 'x-original-url': '/x?sig=SECRET', 'x-plain': 'a=1; b@c' }
   await fetch(`http://127.0.0.1:${port}/`, { headers, redirect: 'manual' })
   const [{ attributes }] = await collector.spans()

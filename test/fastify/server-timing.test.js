@@ -26,7 +26,7 @@ const routes = {
 
 for (const [where, declare] of Object.entries(routes)) {
   test(`an application's own Server-Timing stays: ${where}`, async (t) => {
-    const { origin } = await tracedApp(t, { trace: { replyHeader: 'server-timing' }, routes: declare })
+    const { origin } = await tracedApp(t, { trace: { headers: { serverTiming: true } }, routes: declare })
     const text = (await fetch(origin)).headers.get('server-timing')
     t.match(text, OURS)
     t.match(text, /db;dur=53/)
@@ -36,7 +36,7 @@ for (const [where, declare] of Object.entries(routes)) {
 
 test('also without a route, past Fastify, and by a hook that was there before', async (t) => {
   const { origin } = await tracedApp(t, {
-    trace: { replyHeader: 'server-timing' },
+    trace: { headers: { serverTiming: true } },
     before: (app) => app.addHook('onRequest', (request, reply, done) => { reply.raw.setHeader('server-timing', 'early;dur=1'); done() }),
     routes: (app) => app.get('/raw', (request, reply) => {
       reply.hijack()

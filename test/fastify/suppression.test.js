@@ -1,6 +1,6 @@
 'use strict'
 
-// Ignored and switched-off routes, and OTEL_SDK_DISABLED: no spans, no children, the context stays, and an
+// Ignored and switched-off routes, `enabled: false` and OTEL_SDK_DISABLED: no spans, no children, the context stays, and an
 // incoming traceparent is handed on as it came (docs/decisions.md, D12).
 
 const { test } = require('tap')
@@ -52,31 +52,38 @@ test('ignored requests have no span and no children; their caller\'s context is 
   t.same((await collector.spans()).filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => attributes['url.path']), ['/traced', '/route-ignore', '/healthy', '/HEALTH'])
 })
 
-test('OTEL_SDK_DISABLED stops every span and nothing else', async (t) => {
-  process.env.OTEL_SDK_DISABLED = 'TRUE'
-  t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
-  const { app, collector } = await tracedApp(t, { listen: false, trace: { unrouted: true, replyHeader: 'server-timing', logs: true }, routes })
-  const answer = (await app.inject({ url: '/traced', headers: { traceparent } })).json()
-  t.match(answer, { current: true, child: false, byTracer: false, recording: false, inject: { traceparent } })
-  t.equal(await collector.tree(), '')
-  t.equal(app.lightTrace.tracer.startSpan('outside').isRecording(), false)
-})
-
-test('OTEL_SDK_DISABLED: what a caller may hand on goes on as it came, one who sent nothing gets nothing', async (t) => {
-  process.env.OTEL_SDK_DISABLED = 'true'
-  t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
-  const injected = async (trace, headers) => {
-    const { app } = await tracedApp(t, { listen: false, trace, routes: (app) => { app.get('/', ({ trace }) => ({ ...trace.inject(), ...trace.store })) } })
-    return (await app.inject({ url: '/', headers })).json()
+for (const [name, variable, switchedOff] of [['OTEL_SDK_DISABLED', 'TRUE', {}], ['enabled: false', undefined, { enabled: false }]]) {
+  const switchOff = (t) => {
+    if (variable === undefined) return
+    process.env.OTEL_SDK_DISABLED = variable
+    t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
   }
-  t.same(await injected({}, {}), {})
-  t.same(await injected({}, { traceparent, tracestate: 'a=1', baggage: 'b=2' }), { traceparent, tracestate: 'a=1', baggage: 'b=2' })
-  t.same(await injected({}, { baggage: 'b=2' }), { baggage: 'b=2' })
-  t.same(await injected({}, { traceparent: traceparent.toUpperCase() }), {})
-  t.same(await injected({ trustIncoming: false }, { traceparent, baggage: 'b=2' }), {})
-  t.same(await injected({ trustIncoming: (request) => request.headers.host === 'friend' }, { traceparent, host: 'friend' }), { traceparent })
-  t.same(await injected({ store: (request) => ({ from: request.url }) }, {}), { from: '/' })
-})
+
+  test(`${name} stops every span and nothing else`, async (t) => {
+    switchOff(t)
+    const trace = { ...switchedOff, spans: { unrouted: true }, headers: { serverTiming: true }, logs: true }
+    const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
+    const answer = (await app.inject({ url: '/traced', headers: { traceparent } })).json()
+    t.match(answer, { current: true, child: false, byTracer: false, recording: false, inject: { traceparent } })
+    t.equal(await collector.tree(), '')
+    t.equal(app.lightTrace.tracer.startSpan('outside').isRecording(), false)
+  })
+
+  test(`${name}: what a caller may hand on goes on as it came, one who sent nothing gets nothing`, async (t) => {
+    switchOff(t)
+    const injected = async (trace, headers) => {
+      const { app } = await tracedApp(t, { listen: false, trace: { ...trace, ...switchedOff }, routes: (app) => { app.get('/', ({ trace }) => ({ ...trace.inject(), ...trace.store })) } })
+      return (await app.inject({ url: '/', headers })).json()
+    }
+    t.same(await injected({}, {}), {})
+    t.same(await injected({}, { traceparent, tracestate: 'a=1', baggage: 'b=2' }), { traceparent, tracestate: 'a=1', baggage: 'b=2' })
+    t.same(await injected({}, { baggage: 'b=2' }), { baggage: 'b=2' })
+    t.same(await injected({}, { traceparent: traceparent.toUpperCase() }), {})
+    t.same(await injected({ trustIncoming: false }, { traceparent, baggage: 'b=2' }), {})
+    t.same(await injected({ trustIncoming: (request) => request.headers.host === 'friend' }, { traceparent, host: 'friend' }), { traceparent })
+    t.same(await injected({ store: (request) => ({ from: request.url }) }, {}), { from: '/' })
+  })
+}
 
 test('the OpenTelemetry API sees the same: no child in an ignored request, one in a traced one', async (t) => {
   const { app, collector } = await tracedApp(t, {

@@ -11,7 +11,7 @@ const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect, signal } = require('../support/raw-client')
 
-const unrouted = { unrouted: true }
+const unrouted = { spans: { unrouted: true } }
 const routes = (app) => app.get('/users/:id', async () => 'ok')
 
 // F05
@@ -108,7 +108,7 @@ test('what is refused because the app closes', async (t) => {
 
 test('ignored and switched-off requests stay without a span', async (t) => {
   const { collector, port, origin } = await tracedApp(t, {
-    trace: { unrouted: true, ignore: ['/users/%zz', '/health'] },
+    trace: { spans: { unrouted: true }, ignore: ['/users/%zz', '/health'] },
     routes (app) {
       app.get('/health', async () => 'ok')
       app.get('/off', { config: { trace: false } }, async () => 'ok')
@@ -146,7 +146,7 @@ test('the channels are subscribed to only while an app asks for it', async (t) =
   await plain.ready()
   t.same(busy(), [false, false])
   const asking = Fastify()
-  await asking.register(lightTrace, { exporter: 'none', registerGlobals: false, unrouted: true })
+  await asking.register(lightTrace, { exporter: 'none', registerGlobals: false, spans: { unrouted: true } })
   await asking.ready()
   t.same(busy(), [true, true])
   await asking.close()
@@ -159,7 +159,7 @@ test('a child scope does not trace what has no route', async (t) => {
   t.teardown(() => app.close())
   const { collector, options: collecting } = await collectorFor(t)
   await app.register(async (child) => {
-    await child.register(lightTrace, { ...collecting, registerGlobals: false, unrouted: true })
+    await child.register(lightTrace, { ...collecting, registerGlobals: false, spans: { unrouted: true } })
     child.get('/in', async () => 'in')
   })
   app.get('/out', async () => 'out')

@@ -10,7 +10,7 @@ const { startFakeCollector } = require('../support/fake-collector')
 async function appWith (t, url, lines) {
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   t.teardown(() => app.close())
-  await app.register(lightTrace, { exporter: { url }, registerGlobals: false, closeTimeoutMs: 100 })
+  await app.register(lightTrace, { exporter: { url }, registerGlobals: false, buffer: { closeTimeoutMs: 100 } })
   app.get('/', async () => 'ok')
   await app.ready()
   return app

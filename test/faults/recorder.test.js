@@ -21,7 +21,7 @@ test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who 
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())
-  await app.register(lightTrace, { sampler: 0, keep: { errors: true }, recorder: true, exporter: { url: sink.url }, registerGlobals: false, slow: false })
+  await app.register(lightTrace, { sampler: 0, keep: { errors: true, recorder: true }, exporter: { url: sink.url }, registerGlobals: false, slow: false })
   let lock = Promise.resolve()
   let held, allWait, release
   let waiting = 0

@@ -153,7 +153,7 @@ test('hosts and forwarded headers of any kind make no error and no claim', async
 
 // S14
 test('callers who always set the sampled flag are held to the limit', async (t) => {
-  const { app, collector } = await tracedApp(t, { routes, trace: { maxSampledPerSecond: 10 }, listen: false })
+  const { app, collector } = await tracedApp(t, { routes, trace: { limits: { sampledPerSecond: 10 } }, listen: false })
   const before = performance.now()
   for (let i = 0; i < 300; i++) await app.inject({ url: '/', headers: { traceparent: GOOD } })
   const seconds = (performance.now() - before) / 1000

@@ -3,13 +3,16 @@
 // What docs and index.d.ts say about options and variables is made of the table that the program reads. Above each test: which reader it
 // saves, and from what.
 
-const { readFileSync } = require('node:fs')
+const { readFileSync, readdirSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
+const { MOVED, OPTIONS } = require('../../lib/config/table')
 const { files, namesOfVariables, undescribed, withOptions } = require('../../scripts/options')
 const { ROOT } = require('../support/program')
 
+const OPTIONS_MAX = 28
+const TABLES = ['docs/options.md', 'docs/environment.md']
 const INTERNAL = ['LIGHT_TRACE_VIEWER'] // which `npx light-trace` sets
 
 // Users, from an option, a default or a variable that is documented in one way and read in another.
@@ -23,6 +26,17 @@ for (const file of files()) {
 // Users, from an option or a variable that does something and is nowhere explained.
 test('each row of the table has its sentence, and there is no sentence without a row', async (t) => {
   t.same(undescribed(), [])
+})
+
+// Users, from a list of options that is too long to be read.
+test('there are at most 28 options, each documented', async (t) => {
+  const names = Object.keys(OPTIONS)
+  t.ok(names.length <= OPTIONS_MAX, `${names.length} options`)
+  const pages = readdirSync(join(ROOT, 'docs')).filter((file) => file.endsWith('.md') && !TABLES.includes(`docs/${file}`)).map((file) => readFileSync(join(ROOT, 'docs', file), 'utf8'))
+  const options = readFileSync(join(ROOT, 'docs/options.md'), 'utf8').replaceAll(/<!-- options:\w+:start -->[^]*?<!-- options:\w+:end -->/g, '')
+  const isNamed = (name) => [options, ...pages].some((page) => new RegExp(`[\`{ ]${name}[\`:.]`).test(page))
+  t.same(names.filter((name) => !isNamed(name)), [], 'each has its user in a page, beside the table')
+  t.same(Object.keys(MOVED).filter((name) => name in OPTIONS), [], 'and none is there under two names')
 })
 
 // Users, from a variable that is documented and does nothing, or does something and is not documented.

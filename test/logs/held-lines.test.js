@@ -140,7 +140,7 @@ test('of requests whose client left where `keep` says so, also where they waited
     const areOpen = new Promise((resolve) => { allOpen = resolve })
     const { app, lines } = await loggingApp(t, {
       logs: { buffer: 'debug' },
-      trace: { keep: { errors: true, aborted }, maxSampledPerSecond: 0 },
+      trace: { keep: { errors: true, aborted }, limits: { sampledPerSecond: 0 } },
       routes: (app) => app.get('/:n', ({ log, params: { n } }) => {
         log.debug(`bad ${n}`)
         if (++opened === 3) allOpen()

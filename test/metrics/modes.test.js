@@ -71,7 +71,7 @@ test('HTTP/2', async (t) => {
 })
 
 test('a request that never reaches a hook, with unrouted', { skip: without('unrouted') }, async (t) => {
-  const points = await durations(t, { unrouted: true }, async (app) => {
+  const points = await durations(t, { spans: { unrouted: true } }, async (app) => {
     await app.listen({ port: 0, host: '127.0.0.1' })
     await (await fetch(`${app.listeningOrigin}/%zz`)).text()
   })

@@ -66,7 +66,7 @@ for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.fil
         spans: { handler: true, hooks: ['preHandler'] },
         attributes: () => ({ a: 1 }),
         spanName: () => 'named',
-        responseHeaders: ['x-one'],
+        headers: { response: ['x-one'] },
         trustIncoming: false,
         metrics: true
       },

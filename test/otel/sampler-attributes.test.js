@@ -22,7 +22,7 @@ test('captured request headers and attributes(request) are there at shouldSample
   const sampler = asking((attributes) => attributes['app.tenant'] === 'gold')
   const { app, collector } = await tracedApp(t, {
     listen: false,
-    trace: { sampler, requestHeaders: ['x-tenant'], attributes: ({ headers }) => ({ 'app.tenant': headers['x-tenant'] }) },
+    trace: { sampler, headers: { request: ['x-tenant'] }, attributes: ({ headers }) => ({ 'app.tenant': headers['x-tenant'] }) },
     routes: (app) => app.get('/', { config: { trace: { attributes: () => ({ 'app.route': 1 }) } } }, async () => 'ok')
   })
   await app.inject({ url: '/', headers: { 'x-tenant': 'gold' } })

@@ -23,7 +23,7 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
     const { app, port } = await tracedApp(t, {
       listen,
       fastify: { trustProxy: true },
-      trace: { spanProcessors: undefined, exporter: { url: sink.url }, requestHeaders: ['x-n'] },
+      trace: { spanProcessors: undefined, exporter: { url: sink.url }, headers: { request: ['x-n'] } },
       routes: (app) => app.get('/', async () => 'ok')
     })
     let connections = 0

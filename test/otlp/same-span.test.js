@@ -43,7 +43,7 @@ test('the template, the general encoder and the object tell the same span', asyn
 })
 
 function common (limits) {
-  return { limits, requestHeaders: ['x-n'], responseHeaders: ['content-type'], serviceName: 'shop', attributes: (request) => shape(request).attributes }
+  return { limits, headers: { request: ['x-n'], response: ['content-type'] }, serviceName: 'shop', attributes: (request) => shape(request).attributes }
 }
 
 // What a request does to its span is drawn from its number, in whichever app.

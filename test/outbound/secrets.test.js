@@ -180,7 +180,7 @@ test('a request: headers, cookies, body, query and reply', async (t) => {
   sink.respond = (req, body) => { bodies.push(body); return { status: 200 } }
   const { app } = await tracedApp(t, {
     listen: false,
-    trace: { spanProcessors: undefined, exporter: { url: sink.url }, requestHeaders: ['authorization', 'x-session-id'], responseHeaders: ['set-cookie', 'x-auth'] },
+    trace: { spanProcessors: undefined, exporter: { url: sink.url }, headers: { request: ['authorization', 'x-session-id'], response: ['set-cookie', 'x-auth'] } },
     routes: (app) => app.post('/:name', async (request, reply) => reply.header('set-cookie', SECRET).header('x-auth', SECRET).send({ a: SECRET }))
   })
   await app.inject({

@@ -72,7 +72,7 @@ test('what is no request of undici\'s has no span or a whole one, and is no bug 
 
 test('what serves calls that go past the network is no server of Node\'s', async (t) => {
   const loggerInstance = tellingLogger()
-  const { app, collector, origin } = await tracedApp(t, { trace: { unrouted: true }, fastify: { loggerInstance }, routes: (app) => app.get('/', () => 'ok') })
+  const { app, collector, origin } = await tracedApp(t, { trace: { spans: { unrouted: true } }, fastify: { loggerInstance }, routes: (app) => app.get('/', () => 'ok') })
   for (const server of [app, () => {}, undefined, null, 'http://127.0.0.1:1', Object.freeze({ listeners: () => [] }), app.server]) {
     const request = Object.freeze({ method: 'GET', url: '/', headers: {} })
     publish('http.server.request.start', { request, server })

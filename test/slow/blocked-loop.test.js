@@ -65,7 +65,7 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
       const collector = createCollector()
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const app = Fastify()
-      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
       const steps = new EventEmitter()
       app.get('/waits', () => new Promise((resolve) => {
         steps.once('release', resolve)
@@ -128,7 +128,7 @@ for (const [what, innocentMs, share] of [
       const collector = createCollector()
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const app = Fastify()
-      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
       app.get('/', async () => {
         await null
         return blocks()
@@ -157,7 +157,7 @@ test('the line that blocked the loop is on the request that ran it and on the on
     const collector = createCollector()
     const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
     const steps = new EventEmitter()
     const isOpen = once(steps, 'open')
     app.get('/waits', () => new Promise((resolve) => {
@@ -242,7 +242,7 @@ for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of t
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const collector = createCollector()
       const app = Fastify()
-      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
       app.get('/', () => search({ text: 'a', until: performance.now() + 800 }))
       const origin = await app.listen({ port: 0, host: '127.0.0.1' })
       await isWatched
@@ -277,7 +277,7 @@ test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each
     for (const options of [{}, { http2: true }]) {
       const app = Fastify({ ...options, forceCloseConnections: !options.http2 })
       apps.push(app)
-      await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+      await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
       app.get('/waits', async () => { opened('waits'); await over; return {} })
       app.get('/aborted', async () => { opened('aborted'); await over; return {} })
       app.get('/streamed', (request, reply) => reply.send(Readable.from((async function * () {
@@ -335,7 +335,7 @@ async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 
   const opened = []
   for (let i = 0; i < apps; i++) {
     const app = Fastify({ logger: logger() })
-    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
     app.get('/', async () => {
       const until = performance.now() + 800
       let count = 0
@@ -386,7 +386,7 @@ test('when the debugger\'s port is closed again it goes on', { skip: process.pla
     const collector = createCollector()
     const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).code) } } })
-    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
     app.get('/', async () => ({}))
     app.get('/blocks', async () => {
       for (const until = performance.now() + 400; performance.now() < until;);
@@ -456,7 +456,7 @@ test('a process that was stopped blames no code', { skip: process.platform === '
     const lines = []
     const collector = createCollector()
     const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line).msg) } } })
-    await app.register(lightTrace, { spanProcessors: [collector], blockedLoop: true })
+    await app.register(lightTrace, { spanProcessors: [collector], slow: { blockedLoop: true } })
     app.get('/', async () => {
       say('open')
       await new Promise((resolve) => process.once('SIGUSR2', resolve))
@@ -495,7 +495,7 @@ test('a blocked loop makes a snapshot of requests that were not sampled: who blo
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const steps = new EventEmitter()
       const app = Fastify()
-      await app.register(lightTrace, { sampler: 0, recorder: { blockedLoop: true }, blockedLoop: true, exporter: { url } })
+      await app.register(lightTrace, { sampler: 0, keep: { recorder: { blockedLoop: true } }, slow: { blockedLoop: true }, exporter: { url } })
       app.get('/waits', () => new Promise((resolve) => {
         steps.once('release', resolve)
         steps.emit('open')

@@ -60,7 +60,7 @@ test('a rate limit lets a second\'s worth through, and refills with time', (t) =
 test('maxSampledPerSecond bounds what a caller\'s flag can cost; the rest carries its context on', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
-    trace: { maxSampledPerSecond: 5 },
+    trace: { limits: { sampledPerSecond: 5 } },
     routes: (app) => app.get('/', async (request) => request.trace.inject())
   })
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
@@ -73,8 +73,8 @@ test('maxSampledPerSecond bounds what a caller\'s flag can cost; the rest carrie
   t.match(app.lightTrace.stats().spans, { started: 20, ended: 20, accepted: length, unsampled: 20 - length })
 })
 
-test('maxSampledPerSecond: 0 samples nothing', async (t) => {
-  const { app, collector } = await tracedApp(t, { listen: false, trace: { maxSampledPerSecond: 0 }, routes: (app) => app.get('/', async () => 'ok') })
+test('limits.sampledPerSecond: 0 samples nothing', async (t) => {
+  const { app, collector } = await tracedApp(t, { listen: false, trace: { limits: { sampledPerSecond: 0 } }, routes: (app) => app.get('/', async () => 'ok') })
   await app.inject('/')
   t.same(await collector.spans(), [])
 })

@@ -210,7 +210,7 @@ test('keep.slow: a slow request says 1 as well', { skip: without('keep') }, asyn
 
 test('while maxSampledPerSecond drops, what it lets through has no threshold, nor what it drops', async (t) => {
   for (const keep of [undefined, { errors: true }]) { // both ways to start a span
-    const { app, collector } = await tracedApp(t, { listen: false, trace: { maxSampledPerSecond: 3, keep }, routes: echo })
+    const { app, collector } = await tracedApp(t, { listen: false, trace: { limits: { sampledPerSecond: 3 }, keep }, routes: echo })
     const answers = []
     for (let i = 0; i < 40; i++) answers.push((await app.inject({ url: '/', headers: { traceparent: caller(TAKEN), tracestate: 'ot=th:c,a=1' } })).json())
     const dropped = answers.filter(({ headers }) => headers.traceparent.endsWith('0'))

@@ -34,6 +34,7 @@ app.register(lightTrace, { exporter: { ulr: 'http://localhost:4318' } })
 
 // Every option.
 expectAssignable<LightTraceOptions>({
+  enabled: process.env.NODE_ENV !== 'test',
   serviceName: 'shop',
   resource: { 'deployment.environment.name': 'prod' },
   exporter: 'otlp',
@@ -41,20 +42,18 @@ expectAssignable<LightTraceOptions>({
   tracerProvider: new BasicTracerProvider(),
   registerGlobals: true,
   sampler: 0.1,
-  keep: { errors: true, slow: true },
-  maxSampledPerSecond: 200,
-  slow: { afterMs: 500 },
+  keep: { errors: true, slow: true, recorder: { seconds: 5 } },
+  slow: { afterMs: 500, blockedLoop: { afterMs: 250 } },
   ignore: ['/health', '/assets/*', /^\/internal/, (request: FastifyRequest) => request.method === 'OPTIONS'],
   trustIncoming: (request: FastifyRequest) => request.ip === '10.0.0.1',
-  requestHeaders: ['x-tenant'],
-  responseHeaders: ['x-cache'],
+  headers: { request: ['x-tenant'], response: ['x-cache'], baggage: ['tenant.id'], serverTiming: true },
   spanName: (request: FastifyRequest) => request.method,
   attributes: (request: FastifyRequest) => ({ tier: 'gold' }),
   inheritAttributes: ['tenant.id'],
   onStart: (span: Span, request: FastifyRequest) => {},
   onEnd: (span: Span, request: FastifyRequest, reply: FastifyReply) => {},
   store: (request: FastifyRequest) => ({ attempts: 1 }),
-  spans: { handler: true, hooks: ['preHandler'] },
+  spans: { handler: true, hooks: ['preHandler'], unrouted: true, codeLocation: true, clientErrors: false },
   outbound: {
     http: true,
     undici: true,
@@ -62,13 +61,9 @@ expectAssignable<LightTraceOptions>({
     channels: { 'my-lib:op': { kind: 'client', name: (context: any) => 'op', attributes: (context: any) => ({}) } },
     propagateTo: (url: string) => true
   },
-  unrouted: true,
   logs: { ids: false, export: { url: 'http://localhost:4318' }, level: 'info', unsampledLevel: 'error', maxPerSecond: 100, buffer: 'debug' },
-  replyHeader: 'server-timing',
-  buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000 },
-  closeTimeoutMs: 5000,
-  blockedLoop: { afterMs: 250 },
-  limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128 }
+  buffer: { maxBytes: 32 * 1024 * 1024, flushDelayMs: 1000, closeTimeoutMs: 5000 },
+  limits: { attributes: 128, attributeValueLength: 16384, events: 128, links: 128, sampledPerSecond: 200 }
 })
 
 expectTypeOf(lightTrace.flushAfter(app, async (event: string) => event.length, { timeoutMs: 500 })).toBe<(event: string) => Promise<number>>()
@@ -90,7 +85,9 @@ expectAssignable<LightTraceOptions['spans']>({ hooks: ['onReady'] })
 // @ts-expect-error
 expectAssignable<LightTraceOptions['store']>({ attempts: 'two' })
 // @ts-expect-error
-expectAssignable<LightTraceOptions['replyHeader']>('traceresponse')
+expectAssignable<LightTraceOptions['headers']>({ serverTiming: 'traceresponse' })
+// @ts-expect-error
+expectAssignable<RouteTraceOptions>({ spans: { unrouted: true } })
 
 // Route config.
 app.get('/users/:id', { config: { trace: { attributes: { tier: 'gold' }, spanName: 'user', sampler: 1, spans: { handler: true }, ignore: ['/x'] } } }, async (request) => {

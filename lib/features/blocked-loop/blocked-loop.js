@@ -1,6 +1,6 @@
 'use strict'
 
-// Which line blocked the event loop, and which requests waited for it. Loaded only where the option `blockedLoop` asks for it.
+// Which line blocked the event loop, and which requests waited for it. Loaded only where `slow.blockedLoop` asks for it.
 //
 //   main thread:  a beat in shared memory, by a timer while requests are open, and by each request that starts
 //   worker:       late by afterMs? It makes the main thread run `sample` below, again and again, until the beat is back
@@ -131,7 +131,7 @@ class LoopWatch {
   #refuse (why) {
     this.#stop()
     this.#againAt = isDebugged() ? now() + AGAIN_MS : Infinity
-    for (const { tracer } of this.#apps) tracer.report.warn('LT_WARN_BLOCKED_LOOP', `blockedLoop has no effect: ${why}`)
+    for (const { tracer } of this.#apps) tracer.report.warn('LT_WARN_BLOCKED_LOOP', `slow.blockedLoop has no effect: ${why}`)
   }
 
   #tell (word, value) {

@@ -96,7 +96,7 @@ class KeepPart {
   decided () {
     const { settings: { recorder }, output, mode, stats, report } = this.#tracer
     if (recorder !== null && mode === 'native' && !output.isBeside) this.#recorder = new Recorder(recorder, output, stats, report)
-    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: spans must go to a collector and nowhere else, and here ${output.reason}`, 'no effect')
+    else if (recorder !== null) report.warn('LT_WARN_RECORDER', `keep.recorder has no effect: spans must go to a collector and nowhere else, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }
 
@@ -109,7 +109,7 @@ class KeepPart {
   async snapshot (options) {
     const { settings: { recorder }, report } = this.#tracer
     if (this.#recorder !== null) return this.#recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))
-    return nothingToTake(report, recorder === null ? 'the option `recorder` is not set' : 'the application is not ready')
+    return nothingToTake(report, recorder === null ? 'the option `keep.recorder` is not set' : 'the application is not ready')
   }
 }
 

@@ -13,7 +13,7 @@ async function main () {
   const lines = []
   const app = fastify({ logger: { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line).msg) } } })
   await app.register(lightTrace, {
-    spanProcessors: [collector], logs: { buffer: 'debug' }, spans: { handler: true, hooks: ['onRequest', 'preHandler'] }, blockedLoop: { afterMs: 50 }, slow: false
+    spanProcessors: [collector], logs: { buffer: 'debug' }, spans: { handler: true, hooks: ['onRequest', 'preHandler'] }, slow: { afterMs: Infinity, blockedLoop: { afterMs: 50 } }
   })
   app.addHook('onRequest', async () => {})
   app.addHook('preHandler', async () => {})

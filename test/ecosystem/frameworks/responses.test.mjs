@@ -16,7 +16,7 @@ test('@fastify/express: statuses, errors, kept traces, metrics and response head
     app.get('/ok', async (request, reply) => { reply.header('x-cache', 'hit'); return 'ok' })
     app.get('/thrown', async () => { throw new RangeError('out of range') })
     app.use('/middleware', (request, response) => response.status(418).end())
-  }, { metrics: { exporter: 'none' }, responseHeaders: ['x-cache'] })
+  }, { metrics: { exporter: 'none' }, headers: { response: ['x-cache'] } })
   for (const path of ['/ok', '/thrown', '/middleware']) await (await fetch(url + path)).text()
   const [ok, thrown, middleware, ...more] = await collector.spans()
   assert.deepEqual(more, [])

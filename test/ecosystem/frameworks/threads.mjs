@@ -9,7 +9,7 @@ import { start } from './start.mjs'
 test('calls between threads', async (t) => {
   const threads = createRequire(import.meta.url)('undici-thread-interceptor')
   const { Agent, request: send } = createRequire(import.meta.resolve('undici-thread-interceptor'))('undici')
-  const inner = await start(t, (app) => app.get('/', async ({ headers: { traceparent, tracestate, baggage } }) => ({ traceparent, tracestate, baggage })), { unrouted: true })
+  const inner = await start(t, (app) => app.get('/', async ({ headers: { traceparent, tracestate, baggage } }) => ({ traceparent, tracestate, baggage })), { spans: { unrouted: true } })
   const { port1, port2 } = new MessageChannel()
   t.after(() => port1.close())
   const wired = threads.wire({ server: inner.app, port: port2 })

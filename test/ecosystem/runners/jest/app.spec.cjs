@@ -36,7 +36,7 @@ test('fake timers stop neither requests nor close', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] })
   try {
     const app = fastify()
-    await app.register(lightTrace, { exporter: { url: 'http://127.0.0.1:9' }, closeTimeoutMs: 200 })
+    await app.register(lightTrace, { exporter: { url: 'http://127.0.0.1:9' }, buffer: { closeTimeoutMs: 200 } })
     app.get('/', async () => 'ok')
     expect(await get(app)).toBe('ok')
     await app.close()
