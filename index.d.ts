@@ -255,8 +255,8 @@ declare namespace lightTrace {
     /** An object, Map or Headers. Overrides the same headers from variables. Never logged. @default OTEL_EXPORTER_OTLP_HEADERS */
     headers?: Record<string, string> | Iterable<[string, string]> | undefined
     /**
-     * Runs off the main thread. `zstd` needs Node 22.15; gzip is used instead on older versions, and if the collector refuses zstd (400 or
-     * 415). `'none'`, `'gzip'` or `'zstd'`.
+     * `'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd needs Node 22.15; gzip replaces it on older versions, and if the collector
+     * refuses it (400 or 415).
      * @default OTEL_EXPORTER_OTLP_COMPRESSION, 'none'
      */
     compression?: 'none' | 'gzip' | 'zstd' | undefined

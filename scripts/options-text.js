@@ -37,7 +37,7 @@ const OPTIONS = {
     text: 'An object, Map or Headers. Overrides the same headers from variables. Never logged.',
     type: 'Record<string, string> | Iterable<[string, string]>'
   },
-  'exporter.compression': { text: 'Runs off the main thread. `zstd` needs Node 22.15; gzip is used instead on older versions, and if the collector refuses zstd (400 or 415).', more: "`'none'`, `'gzip'` or `'zstd'`." },
+  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd needs Node 22.15; gzip replaces it on older versions, and if the collector refuses it (400 or 415)." },
   'exporter.timeoutMs': { text: 'Milliseconds for one attempt, response included. `0`: no limit.' },
   'exporter.ca': { text: 'Trusted certificate authorities: PEM or a file path. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
   'exporter.cert': { text: 'Client certificate for mTLS: PEM or a file path. Read once.', type: 'string | Buffer' },
