@@ -168,7 +168,7 @@ test('a name that has moved means what it meant, and nothing is said about it', 
   t.equal(resolve({ closeTimeoutMs: 7, buffer: { closeTimeoutMs: 8 } }).closeTimeoutMs, 8, 'the name of today wins')
   t.match(thrown(() => resolve({ closeTimeoutMs: '7' }))?.message, /^`closeTimeoutMs` must be/, 'an error has the name that was written')
   t.match(thrown(() => resolve({ recorder: { bytes: 7 } }))?.message, /`recorder\.bytes`/)
-  t.match(resolve({ requestheaders: [] }).warnings[0].message, 'Use headers: { request }', 'and a typing error the name of today')
+  t.match(resolve({ requestheaders: [] }).warnings[0].message, 'use headers: { request }', 'and a typing error the name of today')
   t.end()
 })
 
