@@ -563,6 +563,13 @@ declare namespace lightTrace {
     spanName?: ((request: FastifyRequest) => string) | undefined
     /** `(request) => attributes` to start the request's span with. */
     attributes?: ((request: FastifyRequest) => Attributes) | undefined
+    /**
+     * Attributes that leave the process in no span, event, link, log record or metric: keys such as `'client.address'`, or prefixes such as
+     * `'network.peer.*'`. Of log records also members of attributes by their path, such as `req.remoteAddress`. `service.name` and
+     * `telemetry.sdk.*` stay.
+     * @default []
+     */
+    omitAttributes?: string[] | undefined
     /** `(span, request)`: called when the request's span has started. */
     onStart?: ((span: Span, request: FastifyRequest) => void) | undefined
     /** `(span, request, reply)`: called just before the request's span ends. */

@@ -83,6 +83,11 @@ const OPTIONS = {
   },
   requestHeaders: { text: 'Request headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
   responseHeaders: { text: 'Response headers to record. Headers that carry credentials are never recorded.', type: 'string[]' },
+  omitAttributes: {
+    type: 'string[]',
+    text: "Attributes that leave the process in no span, event, link, log record or metric: keys such as `'client.address'`, or prefixes such as `'network.peer.*'`.",
+    more: 'Of log records also members of attributes by their path, such as `req.remoteAddress`. `service.name` and `telemetry.sdk.*` stay.'
+  },
   redactQuery: {
     text: 'More names of query parameters whose values are recorded as `REDACTED`, or a function that decides about all of them.',
     more: 'This holds for `url.query` and for the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each name, decoded.',

@@ -58,7 +58,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     const what = hint === undefined ? 'it is ignored' : `it is ignored, and requests are traced as if it were not there. Use ${hint}`
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `light-trace has no option '${printable(name, 64)}': ${what}`)
   })
-  const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
+  const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env, given.omitAttributes)
   const settings = settle(ROWS, given, { given, env, fromFile })
   const hasLogs = typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined

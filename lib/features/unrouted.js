@@ -8,7 +8,7 @@ const { IncomingMessage, ServerResponse } = require('node:http')
 const { Server } = require('node:net')
 const { now } = require('../runtime/timers.js')
 const { subscribe, onMessage } = require('../runtime/process-state.js')
-const { routeInfo, knownMethods, peerInfo, requestTarget } = require('../http/conventions.js')
+const { routeInfo, knownMethods, peerInfo } = require('../http/conventions.js')
 const { kContext } = require('../fastify/keys.js')
 const { sentStatus } = require('../fastify/response-end.js')
 
@@ -72,8 +72,8 @@ class Unrouted {
     if (base !== null) base = requests.contextUnder(base)
     const { start } = incoming
     const route = this.#routeOf(method)
-    const peer = peerInfo(raw, response, headers, requests.valueLengthMax)
-    const span = starter.startServer(incoming, route, peer, requestTarget(raw), base)
+    const peer = peerInfo(raw, response, headers, requests.valueLengthMax, requests.omit)
+    const span = starter.startServer(incoming, route, peer, requests.targetOf(raw, route), base)
     if (observer !== null) observer.server.close(observer.recordOf(span, start, route, peer), sentStatus(response), '', null)
     else if (span.isRecording()) span.close(sentStatus(response), '')
   }

@@ -36,6 +36,7 @@ test('without options and variables everything has its documented default', (t) 
     onEnd: null,
     store: null,
     redactQuery: [],
+    omitAttributes: [],
     clientErrors: true,
     spans: { handler: false, hooks: [] },
     outbound: { http: true, undici: true, libraries: true, channels: {}, propagateTo: null, graphqlDocuments: false, fold: false },
@@ -228,6 +229,9 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ responseHeaders: [Symbol('x')] }, 'received a symbol'],
     [{ spanName: 'GET' }, "`spanName` must be a function, received 'GET'"],
     [{ attributes: {} }, '`attributes` must be a function, received an object'],
+    [{ omitAttributes: 'client.address' }, "`omitAttributes` must be an array, received 'client.address'"],
+    ...['', '*', '.*', 'a*', 'a.*.b', 'a.**', '*.address', 5, 'service.name', 'telemetry.sdk.version'].map((key) =>
+      [{ omitAttributes: ['url.query', key] }, "`omitAttributes[1]` must be a key such as 'client.address' or a prefix such as 'network.peer.*'"]),
     [{ onEnd: 1n }, 'received 1'],
     [{ store: 5 }, '`store` must be an object or a function (request) => object, received 5'],
     [{ store: [] }, 'received an array'],

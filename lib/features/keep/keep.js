@@ -94,8 +94,8 @@ class KeepPart {
 
   /** The recorder holds spans as a collector takes them. */
   decided () {
-    const { settings: { recorder }, output, mode, stats, report } = this.#tracer
-    if (recorder !== null && mode === 'native') this.#recorder = new Recorder(recorder, output, stats, report)
+    const { settings: { recorder }, output, mode, stats, report, omit } = this.#tracer
+    if (recorder !== null && mode === 'native') this.#recorder = new Recorder(recorder, output, stats, report, omit)
     else if (recorder !== null) report.warn('LT_WARN_RECORDER', `recorder has no effect: it holds spans as a collector takes them, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }
