@@ -50,6 +50,7 @@ const table = [
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `unrouted: true`', options: { plugin: { unrouted: true } } },
+  { name: 'omitted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with `omitAttributes`', options: { plugin: { omitAttributes: ['client.address', 'network.peer.*', 'user_agent.original', 'url.query'] } } },
   // Under callgrind every beat is late: no threshold that it could reach, and so no stack is asked for.
   { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `blockedLoop`', options: { plugin: { blockedLoop: { afterMs: 600_000 } } } },
   { name: 'delivered-long', of: 'lighttrace-100', label: 'light-trace, every request', ...minute },

@@ -8,6 +8,7 @@ const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { fromBytes, fromObject } = require('../support/same-span')
 const { randomFrom } = require('../support/random')
+const { without } = require('../support/features')
 
 const SHAPES = 150
 const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u0000', 'x'.repeat(200), '__proto__', '"quoted"\\']
@@ -17,11 +18,13 @@ const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 
 test('the template, the general encoder and the object tell the same span', async (t) => {
   const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
   t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
-  for (const limits of [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1 }]) {
+  const omitting = without('omit') ? [] : [{ omitAttributes: ['a', 'http.route', 'url.query', 'error.type', 'exception.message', 'network.peer.*'] }]
+  const ways = [{}, { attributeValueLength: 8 }, { attributes: 16, attributeValueLength: 24, events: 2, links: 1 }, ...omitting]
+  for (const { omitAttributes = [], ...limits } of ways) {
     if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
-    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits) }, routes })
-    const objects = await tracedApp(t, { trace: common(limits), routes })
+    const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, omitAttributes, ...common(limits) }, routes })
+    const objects = await tracedApp(t, { trace: { omitAttributes, ...common(limits) }, routes })
     for (const { origin } of [native, objects]) {
       const random = randomFrom(7)
       for (let n = 0; n < SHAPES; n++) await ask(origin, n, random)
@@ -31,6 +34,7 @@ test('the template, the general encoder and the object tell the same span', asyn
     const exported = sink.spans
     t.equal(exported.length, SHAPES)
     t.equal(collected.length, SHAPES)
+    t.notOk(collected.some(({ attributes }) => omitAttributes.some((key) => key in attributes)))
     for (let n = 0; n < SHAPES; n++) t.strictSame(fromBytes(exported[n]), fromObject(collected[n]), `shape ${n}`)
     await native.app.close()
     await objects.app.close()
