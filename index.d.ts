@@ -611,6 +611,13 @@ declare namespace lightTrace {
     /** Initial attributes of each request's span: an object, which costs nothing per request, or `(request) => attributes`. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /**
+     * Attributes that no span, event, link, log record or metric may contain: keys such as `'client.address'`, or prefixes such as
+     * `'network.peer.*'`. See docs/privacy.md. In log records, nested members too, by their path: `req.remoteAddress`. `service.name` and
+     * `telemetry.sdk.*` stay.
+     * @default []
+     */
+    omitAttributes?: string[] | undefined
+    /**
      * Attributes of the request's span that its child spans and exported log records get too: `['tenant.id']`. They get the value set when
      * the child ends or the line is logged. Their own attribute with the same key wins. Unsampled requests have no attributes.
      * @default []

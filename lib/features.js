@@ -36,6 +36,10 @@
 
 /** @type {Record<string, any>} */
 const FEATURES = { // where several answer at a seam, the first one does: `sdk` stands before `console` by decision D6
+  omit: { // before what asks for tracer.omit, and wraps the end of spans before others do: it has the last word
+    asked: ({ omitAttributes }) => omitAttributes.length > 0,
+    load: () => require('./features/omit.js')
+  },
   metrics: {
     asked: isSet('metrics'),
     load: () => require('./features/metrics/app-metrics.js'),

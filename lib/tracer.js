@@ -56,6 +56,7 @@ class Tracer {
     this.invocations = null // an AsyncLocalStorage of attributes for the requests that run in it
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
     this.observer = null // what measures requests and calls
+    this.omit = null // which attributes must not leave the process
     this.exceptionLog = null // what takes exceptions in place of their spans, or beside them
     this.parts = new Map() // of the features that are asked for, see features.js
     this.attachFeatures()

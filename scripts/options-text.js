@@ -116,6 +116,11 @@ const OPTIONS = {
     text: "Initial attributes of each request's span: an object, which costs nothing per request, or `(request) => attributes`.",
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
+  omitAttributes: {
+    text: "Attributes that no span, event, link, log record or metric may contain: keys such as `'client.address'`, or prefixes such as `'network.peer.*'`. See [privacy.md](privacy.md).",
+    more: 'In log records, nested members too, by their path: `req.remoteAddress`. `service.name` and `telemetry.sdk.*` stay.',
+    type: 'string[]'
+  },
   inheritAttributes: {
     text: "Attributes of the request's span that its child spans and exported log records get too: `['tenant.id']`.",
     more: 'They get the value set when the child ends or the line is logged. Their own attribute with the same key wins. Unsampled requests have no attributes.',

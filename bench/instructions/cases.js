@@ -51,6 +51,7 @@ const table = [
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'beside', of: 'lighttrace-beside', against: 'delivered' },
   { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `spans.unrouted`', options: { plugin: { spans: { unrouted: true } } } },
+  { name: 'omitted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with `omitAttributes`', options: { plugin: { omitAttributes: ['client.address', 'network.peer.*', 'user_agent.original', 'url.query'] } } },
   // Under callgrind every beat is late: no threshold that it could reach, and so no stack is asked for.
   { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `slow.blockedLoop`', options: { plugin: { slow: { blockedLoop: { afterMs: 600_000 } } } } },
   { name: 'delivered-long', of: 'lighttrace-100', label: 'light-trace, every request', ...minute },

@@ -16,7 +16,7 @@ const { Tracer } = require('../../lib/tracer')
 const { ScopeSpans } = opentelemetry.proto.trace.v1
 
 const route = new RouteInfo('GET', '', '/')
-const peer = new PeerInfo(new Place('127.0.0.1', true, 'localhost:3000', undefined, 'http', '127.0.0.1', 'localhost', 3000), 50123, 11, '1.1', undefined, '127.0.0.1', undefined, '')
+const peer = new PeerInfo(new Place('127.0.0.1', true, 'localhost:3000', undefined, 'http', null, '127.0.0.1', '127.0.0.1', 'localhost', 3000), 50123, 11, '1.1', undefined, '127.0.0.1', undefined, '')
 
 module.exports = { openTracer, openChunk, decodeChunk, route, peer, newIncoming }
 

@@ -76,7 +76,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     if (!REGISTER_OPTIONS.includes(name)) env.warn('LT_WARN_OPTION_UNKNOWN', `unknown option '${printable(name, 64)}' ignored${hint === undefined ? '' : `: use ${hint}`}`)
   })
   for (const [name, [group, member]] of Object.entries(MOVED)) given[name] = given[group]?.[member] ?? given[name]
-  const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env)
+  const resource = resolveResource({ __proto__: null, ...fromFile.resource, ...given.resource }, given.serviceName, env, given.omitAttributes)
   const { enabled, ...settings } = settle(ROWS, given, { given, env, fromFile })
   const hasLogs = given.logs !== false && (typeof given.logs === 'object' || env.find(...logs.members.export.variables, 'OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN') !== undefined)
   const hasMetrics = given.metrics ?? env.find(...metrics.members.exporter.variables) !== undefined

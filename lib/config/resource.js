@@ -9,6 +9,7 @@ const os = require('node:os')
 const { randomUUID } = require('node:crypto')
 const { version } = require('../../package.json')
 const { attempt } = require('../runtime/report.js')
+const { deleteOmitted } = require('./attribute-keys.js')
 const { EMPTY } = require('./checks.js')
 const { VARIABLE_LENGTH_MAX, pairsIn } = require('./env.js')
 
@@ -18,7 +19,7 @@ const UNKNOWN_SERVICE = 'unknown_service:node'
 const MEBIBYTE = 1024 * 1024
 
 /** From the weakest source to the strongest: what is detected, OTEL_RESOURCE_ATTRIBUTES, code. */
-function resolveResource (given = EMPTY, serviceName, env) {
+function resolveResource (given = EMPTY, serviceName, env, omitted = []) {
   const fromEnvironment = parseAttributes(env)
   const manifest = packageManifest() ?? { name: env.text('npm_package_name'), version: env.text('npm_package_version') }
   const platform = detectPlatform(env)
@@ -26,6 +27,7 @@ function resolveResource (given = EMPTY, serviceName, env) {
   attributes['service.name'] = String(serviceName ?? given['service.name'] ?? env.text('OTEL_SERVICE_NAME') ??
     fromEnvironment['service.name'] ?? manifest.name ?? platform['faas.name'] ?? UNKNOWN_SERVICE)
   if (attributes['service.version'] === undefined) delete attributes['service.version']
+  deleteOmitted(attributes, omitted)
   return Object.freeze({ attributes: Object.freeze(attributes) })
 }
 

@@ -9,6 +9,7 @@ const {
   CREDENTIAL, DURATION_MAX_MS, EMPTY, TOKEN, anyOf, atLeastOne, attributes, boolean, bytes, callback, count, duration, headerNames,
   isObject, listOf, literal, notNegative, object, orBoolean, orCallback, text
 } = require('./checks.js')
+const { omittedKey } = require('./attribute-keys.js')
 const { EXPORTER, EXPORTER_KINDS, checkExporter } = require('./exporter.js')
 const { checkOf, group, settle } = require('./rows.js')
 const { SAMPLER, checkIgnore, compileIgnore, ignoreFromEnvironment } = require('./sampling.js')
@@ -93,6 +94,7 @@ const OPTIONS = {
   redactQuery: { check: orCallback(listOfNames('an array of names, or a function (name) => boolean')), default: NONE },
   spanName: { check: callback, elsewhere: ['formatSpanName'] },
   attributes: { check: orCallback(attributes), elsewhere: ['formatSpanAttributes'] },
+  omitAttributes: { check: listOf(omittedKey), default: NONE, resolve: Object.freeze },
   inheritAttributes: { check: listOfNames('an array of keys'), default: NONE, resolve: uniqueNames },
   onStart: { check: callback },
   onEnd: { check: callback, elsewhere: ['responseHook'] },

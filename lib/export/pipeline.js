@@ -80,6 +80,9 @@ class Pipeline {
     this.endsNow = new Set() // spans that processors see before they end, and might end themselves
   }
 
+  /** What may leave the process of a flat list of attributes. */
+  shown (list) { return list }
+
   started (span, context) {
     if (!this.wantsStart) return
     if (this.open !== null && this.open.size < OPEN_MAX) this.open.add(span)

@@ -37,6 +37,7 @@ class RequestStart {
     this.onClose = onClose
     this.ignore = tracer.ignore
     this.valueLengthMax = limits.attributeValueLength
+    this.omit = tracer.omit
     this.trustsAll = trustIncoming === true
     this.readsBaggage = propagators.includes('baggage')
     this.extracted = undefined // by a propagator that is not ours, of the request that is being read
@@ -64,8 +65,8 @@ class RequestStart {
     const decision = starter.decideServer(incoming, route)
     const peer = decision === DROP && this.observer === null ? null : this.peerOf(raw, reply.raw, headers, request)
     const span = decision === RECORD_AND_SAMPLE
-      ? ownStarter.startRecording(incoming, route, peer, requestTarget(raw))
-      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, requestTarget(raw), base)
+      ? ownStarter.startRecording(incoming, route, peer, this.targetOf(raw, route))
+      : decision === DROP ? ownStarter.startUnsampled(incoming) : starter.startServer(incoming, route, peer, this.targetOf(raw, route), base)
     const record = this.observer !== null ? this.observer.recordOf(span, start, route, peer) : span.isRecording() ? span : null
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
@@ -111,9 +112,13 @@ class RequestStart {
     this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
   }
 
+  /** The request target, as far as its span may have it. HOT */
+  targetOf (raw, _route) { return requestTarget(raw) }
+
   peerOf (raw, response, headers, request) {
     if (this.isProxied === undefined) this.learnFrom(request)
-    return this.isProxied ? forwardedPeerInfo(request, response, this.valueLengthMax) : peerInfo(raw, response, headers, this.valueLengthMax)
+    const { valueLengthMax, omit } = this
+    return this.isProxied ? forwardedPeerInfo(request, response, valueLengthMax, omit) : peerInfo(raw, response, headers, valueLengthMax, omit)
   }
 
   watchEnd (record, reply, response) {

@@ -64,33 +64,33 @@ function pathOf (target) {
   return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
 }
 
-/** PeerInfo of a request. HOT */
-function peerInfo (raw, response, headers, valueLengthMax) {
-  return peerOf(raw, response, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined)
+/** PeerInfo of a request. HOT @param {import('../features/omit').Omission | null} [omit] */
+function peerInfo (raw, response, headers, valueLengthMax, omit = null) {
+  return peerOf(raw, response, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined, omit)
 }
 
 /** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
-function forwardedPeerInfo (request, response, valueLengthMax) {
+function forwardedPeerInfo (request, response, valueLengthMax, omit = null) {
   const { raw } = request
   const { headers } = raw
   const source = headers.forwarded !== undefined && headers['x-forwarded-for'] === undefined ? byForwarded(request) : request
-  const ip = attempt(() => source.ip)
+  const ip = isShown('client.address', omit) ? attempt(() => source.ip) : undefined
   const isOwnHost = source === request && headers['x-forwarded-host'] === undefined
   const host = (isOwnHost ? undefined : attempt(() => source.host)) ?? headers.host ?? headers[':authority']
-  return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol))
+  return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol), omit)
 }
 
 /** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
-function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, protocol) {
+function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, protocol, omit) {
   const { socket } = raw
   const before = socket?.[kPeer]
   const agent = headers['user-agent']
   const version = raw.httpVersionMajor * 10 + raw.httpVersionMinor // `httpVersion` is a string that Node makes anew for each request
-  const isThere = before !== undefined && before.place.host === host && before.place.protocol === protocol
+  const isThere = before !== undefined && before.place.host === host && before.place.protocol === protocol && before.place.omit === omit
   if (isThere && before.ip === ip && before.agent === agent && before.version === version) return before
   const peer = isThere
     ? readPeer(raw, before.place, before.peerPort, version, ip, agent, valueLengthMax)
-    : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax)
+    : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax, omit)
   // A connection that ends with this response is not written to: V8 adds a field to a socket in 2,000 instructions.
   if (socket && shouldKeepAlive !== false) socket[kPeer] = peer
   return peer
@@ -98,37 +98,44 @@ function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, pr
 
 /** HOT, once for each other caller on a connection: behind a proxy with most requests. */
 function readPeer (raw, place, peerPort, version, ip, agent, valueLengthMax) {
-  const clientAddress = typeof ip === 'string' ? withoutPort(ip) || place.peerAddress : place.peerAddress
-  const userAgent = typeof agent === 'string' ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
+  const clientAddress = typeof ip === 'string' ? withoutPort(ip) || place.clientAddress : place.clientAddress
+  const userAgent = typeof agent === 'string' && isShown('user_agent.original', place.omit) ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
   return new PeerInfo(place, peerPort, version, protocolVersion(raw, version), ip, clientAddress, agent, userAgent)
 }
 
 /** HOT, once for each connection, and for each other host on it. */
-function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax) {
+function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax, omit) {
   const { socket } = raw
   const peerPort = socket?.remotePort
-  const hasPort = Number.isInteger(peerPort)
-  const place = placeFor(socket?.remoteAddress, hasPort, host, protocol, schemeOf(protocol, socket))
+  const hasPort = Number.isInteger(peerPort) && isShown('network.peer.port', omit)
+  const place = placeFor(socket?.remoteAddress, hasPort, host, protocol, schemeOf(protocol, socket), omit)
   return readPeer(raw, place, hasPort ? peerPort : -1, version, ip, agent, valueLengthMax)
 }
 
 /** One of the last places, or a new one: before browsers each connection comes from another address, to a host that is known. */
-function placeFor (address, hasPort, host, protocol, scheme) {
+function placeFor (address, hasPort, host, protocol, scheme, omit) {
   const last = lastPlaces.get(host)
   let sameHost
   let count = 0
   for (let place = last; place !== undefined; place = place.before, count++) {
-    if (place.protocol !== protocol || place.scheme !== scheme) continue
+    if (place.protocol !== protocol || place.scheme !== scheme || place.omit !== omit) continue
     if (place.address === address && place.hasPort === hasPort) return place
     sameHost = place
   }
   const { name, port } = sameHost === undefined ? splitHost(host, scheme) : { name: sameHost.serverAddress, port: sameHost.serverPort }
-  const place = new Place(address, hasPort, host, protocol, scheme, addressOf(address), name, port, count < PLACES_MAX ? last : undefined)
+  const known = addressOf(address)
+  const clientAddress = isShown('client.address', omit) ? known : ''
+  const peerAddress = isShown('network.peer.address', omit) ? known : ''
+  const serverAddress = isShown('server.address', omit) ? name : ''
+  const serverPort = isShown('server.port', omit) ? port : -1
+  const place = new Place(address, hasPort, host, protocol, scheme, omit, clientAddress, peerAddress, serverAddress, serverPort, count < PLACES_MAX ? last : undefined)
   if (host?.length > HOST_LENGTH_MAX) return place
   if (last === undefined && lastPlaces.size === HOSTS_MAX) lastPlaces.clear()
   lastPlaces.set(host, place)
   return place
 }
+
+function isShown (key, omit) { return omit === null || !omit.has(key) }
 
 function schemeOf (protocol, socket) {
   const given = typeof protocol === 'string' ? protocol.toLowerCase() : ''
@@ -247,6 +254,9 @@ class CallInfo {
     this.urlOffset = 0 // in `encoded`, of the length of the attribute `openKey`
     this.series = null // of its metrics, and whose they are: see metrics/call-metrics.js
     this.seriesOwner = null
+    this.part = null // what an application shows of it that leaves attributes out, and which
+    this.partOwner = null
+    this.whole = null // of such a part
   }
 
   with (attributeList) {

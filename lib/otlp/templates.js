@@ -118,7 +118,7 @@ function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath,
 
   return new Uint8Array(Buffer.concat([
     headOf(SPAN_KIND_SERVER, route.name),
-    encodeAttributes(TAG_ATTRIBUTE, list),
+    encodeAttributes(TAG_ATTRIBUTE, pipeline.shown(list)),
     hasTracestate ? text(TAG_TRACE_STATE, pipeline.rootTracestate) : NOTHING,
     staticPath ? NOTHING : PATH
   ]))

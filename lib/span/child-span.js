@@ -181,7 +181,7 @@ class ChildSpan extends RecordingSpan {
 
   allAttributes () {
     const own = super.allAttributes()
-    return this.info === null ? own : this.info.allAttributes(this.target, own)
+    return this.pipeline.shown(this.info === null ? own : this.info.allAttributes(this.target, own))
   }
 }
 

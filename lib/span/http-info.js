@@ -47,12 +47,14 @@ class RouteInfo {
 
 /** What the callers over all connections from one address to one host share. Empty strings and -1 stand for "unknown". */
 class Place {
-  constructor (address, hasPort, host, protocol, scheme, peerAddress, serverAddress, serverPort, before) {
+  constructor (address, hasPort, host, protocol, scheme, omit, clientAddress, peerAddress, serverAddress, serverPort, before) {
     this.address = address // as it came, like host and protocol
     this.hasPort = hasPort
     this.host = host
     this.protocol = protocol
     this.scheme = scheme
+    this.omit = omit // what its application leaves out, which is unknown here, too
+    this.clientAddress = clientAddress // of callers that no proxy names
     this.peerAddress = peerAddress
     this.serverAddress = serverAddress
     this.serverPort = serverPort

@@ -159,7 +159,7 @@ class ServerSpan extends RecordingSpan {
     const mark = url.indexOf('?')
     const path = cut(mark === -1 ? url : url.slice(0, mark), attributeValueLength)
     const query = hasQuery(url) ? ['url.query', this.query] : []
-    return [...route.requestAttributes(peer, path), ...query, ...peer.attributeList, ...route.attributeList]
+    return this.pipeline.shown([...route.requestAttributes(peer, path), ...query, ...peer.attributeList, ...route.attributeList])
   }
 
   allAttributes () {
@@ -178,7 +178,7 @@ class ServerSpan extends RecordingSpan {
       if (place === -1) list.push(users[i], users[i + 1])
       else list[place + 1] = users[i + 1]
     }
-    return list
+    return this.pipeline.shown(list)
   }
 
   get droppedAttributesCount () {

@@ -38,6 +38,7 @@ test('without options and variables everything has its documented default', (t) 
     onEnd: null,
     store: null,
     redactQuery: [],
+    omitAttributes: [],
     clientErrors: true,
     spans: { handler: false, hooks: [] },
     outbound: { http: true, undici: true, libraries: true, channels: {}, propagateTo: null, graphqlDocuments: false, fold: false },
@@ -301,6 +302,9 @@ test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
     [{ attributes: { a: {} } }, "`attributes['a']` must be a string, number, boolean or an array of one of these, received an object"],
     [{ inheritAttributes: 'tenant.id' }, "`inheritAttributes` must be an array of keys, received 'tenant.id'"],
     [{ inheritAttributes: [''] }, '`inheritAttributes` must be an array of keys, received an array'],
+    [{ omitAttributes: 'client.address' }, "`omitAttributes` must be an array, received 'client.address'"],
+    ...['', '*', '.*', 'a*', 'a.*.b', 'a.**', '*.address', 5, 'service.name', 'telemetry.sdk.version'].map((key) =>
+      [{ omitAttributes: ['url.query', key] }, "`omitAttributes[1]` must be a key such as 'client.address' or a prefix such as 'network.peer.*'"]),
     [{ onEnd: 1n }, 'received 1'],
     [{ store: 5 }, '`store` must be an object or a function (request) => object, received 5'],
     [{ store: [] }, 'received an array'],

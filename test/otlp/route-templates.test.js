@@ -5,7 +5,7 @@ const { RouteTemplates } = require('../../lib/otlp/templates')
 const { RouteInfo, Place, PeerInfo } = require('../../lib/span/http-info')
 const { ServerSpan } = require('../../lib/span/server-span')
 
-const PIPELINE = { rootTracestate: 'ot=th:8', templateUrlLengthMax: 100 }
+const PIPELINE = { rootTracestate: 'ot=th:8', templateUrlLengthMax: 100, shown: (list) => list }
 
 test('spans of one route, status, scheme and version share a template, whatever their connection is', async (t) => {
   const templates = new RouteTemplates()
@@ -29,7 +29,7 @@ test('a route that answers in very many ways has thirty-two templates', async (t
 })
 
 function span (route, { port = 1, scheme = 'http', version = '1.1', status = 200, url = '/users', tracestate = '' } = {}) {
-  const peer = new PeerInfo(new Place('127.0.0.1', true, '', undefined, scheme, '127.0.0.1', '', -1), port, 0, version, undefined, '127.0.0.1', undefined, '')
+  const peer = new PeerInfo(new Place('127.0.0.1', true, '', undefined, scheme, null, '127.0.0.1', '127.0.0.1', '', -1), port, 0, version, undefined, '127.0.0.1', undefined, '')
   const made = new ServerSpan(PIPELINE, 0, route, peer, url)
   made.httpStatus = status
   made.tracestate = tracestate

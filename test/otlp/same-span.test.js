@@ -9,6 +9,7 @@ const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 const { fromBytes, fromObject } = require('../support/same-span')
 const { randomFrom } = require('../support/random')
+const { without } = require('../support/features')
 
 const SHAPES = 150
 const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u0000', 'x'.repeat(200), '__proto__', '"quoted"\\']
@@ -19,7 +20,8 @@ test('the template, the general encoder and the object tell the same span', asyn
   const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
   t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
   const fixed = { b: 'of all requests', 'app.fixed': ['a', 'ä'], long: 'x'.repeat(30) } // for the routes' templates
-  const all = [[{}], [{ attributeValueLength: 8 }], [{ attributes: 16, attributeValueLength: 24, events: 2, links: 1 }], [{}, { attributes: fixed }], [{ attributes: 16, attributeValueLength: 24 }, { attributes: fixed }], [{}, { attributes: { ...fixed, 'url.path': '/' } }]]
+  const all = [[{}], [{ attributeValueLength: 8 }], [{ attributes: 16, attributeValueLength: 24, events: 2, links: 1 }], [{}, { attributes: fixed }], [{ attributes: 16, attributeValueLength: 24 }, { attributes: fixed }], [{}, { attributes: { ...fixed, 'url.path': '/' } }],
+    ...without('omit') ? [] : [[{}, { omitAttributes: ['a', 'http.route', 'url.query', 'error.type', 'exception.message', 'network.peer.*'] }]]]
   for (const [limits, more] of all) {
     if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
@@ -35,6 +37,7 @@ test('the template, the general encoder and the object tell the same span', asyn
     const exported = sink.spans
     t.equal(exported.length, SHAPES)
     t.equal(collected.length, SHAPES)
+    t.notOk(collected.some(({ attributes }) => (more?.omitAttributes ?? []).some((key) => key in attributes)))
     for (let n = 0; n < SHAPES; n++) t.strictSame(fromBytes(exported[n]), fromObject(collected[n]), `shape ${n}`)
     await native.app.close()
     await objects.app.close()

@@ -15,6 +15,7 @@ const { ServerSpan } = require('../../span/server-span.js')
 
 // On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
 const KEPT = 'light_trace.kept'
+const MARK = Object.freeze([KEPT, ''])
 const REASON_LENGTH_MAX = 64
 const KEPT_CHILDREN_MAX = 64 // that wait for the end of their request, as objects
 
@@ -105,7 +106,7 @@ class KeepServerSpan extends ServerSpan {
 
   /** Sets the mark on what is not sampled, also past the limit of attributes and past the end of a span: it is not the user's. */
   mark (span) {
-    if ((span.flags & SAMPLED) !== 0) return
+    if ((span.flags & SAMPLED) !== 0 || this.pipeline.shown(MARK).length === 0) return
     span.attributeList ??= []
     setClean(span.attributeList, KEPT, this.kept, Infinity, span)
   }

@@ -94,8 +94,8 @@ class KeepPart {
 
   /** The recorder holds spans as a collector takes them, and processors would not see those that are only recorded. */
   decided () {
-    const { settings: { recorder }, output, mode, stats, report } = this.#tracer
-    if (recorder !== null && mode === 'native' && !output.isBeside) this.#recorder = new Recorder(recorder, output, stats, report)
+    const { settings: { recorder }, output, mode, stats, report, omit } = this.#tracer
+    if (recorder !== null && mode === 'native' && !output.isBeside) this.#recorder = new Recorder(recorder, output, stats, report, omit)
     else if (recorder !== null) report.warn('LT_WARN_RECORDER', `keep.recorder has no effect: spans must go to a collector and nowhere else, and here ${output.reason}`, 'no effect')
     this.use(this.settings)
   }

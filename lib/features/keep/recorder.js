@@ -67,6 +67,7 @@ class Recorder {
   #suppress
   #stats
   /** @type {Report} */ #report
+  #omit // which attributes must not leave the process, or null
   #walks = new Set() // Walks, which go through the ring step by step
   #snapshot = null // that is under way
   #timer = null
@@ -79,13 +80,14 @@ class Recorder {
    * @param {{ maxBytes: number, seconds: number, errorsPerSecond: number, blockedLoop: boolean }} settings
    * @param {{ exporter: Exporter, sink: SpanEncoder, suppress: Function }} output
    */
-  constructor (settings, { exporter, sink, suppress }, stats, report) {
+  constructor (settings, { exporter, sink, suppress }, stats, report, omit) {
     this.#settings = settings
     this.#exporter = exporter
     this.#exported = sink
     this.#suppress = suppress
     this.#stats = stats
     this.#report = report
+    this.#omit = omit
     this.chunkBytes = chunkBytesFor(settings.maxBytes)
     this.#chunksMax = Math.floor(settings.maxBytes / this.chunkBytes)
     this.#spansMax = Math.ceil(this.chunkBytes / SPAN_BYTES_MIN)
@@ -154,7 +156,7 @@ class Recorder {
 
   /** Sends the children that a request had before its end. The first of them at once; who has more waits for their turn. */
   release (root) {
-    const walk = new Release(root)
+    const walk = new Release(root, this.#omit)
     if (!this.#goOn(walk, { sent: STEP_SENT_MAX, seen: Infinity })) this.#start(walk)
   }
 
@@ -168,7 +170,7 @@ class Recorder {
     if (this.#isClosed) return Promise.resolve({ spans: 0, missed: 0 })
     if (this.#snapshot === null) {
       const isGiven = typeof seconds === 'number' && seconds >= 0
-      this.#snapshot = new Snapshot(Math.min(isGiven ? seconds : this.#settings.seconds, SECONDS_MAX), reasonOf(reason))
+      this.#snapshot = new Snapshot(Math.min(isGiven ? seconds : this.#settings.seconds, SECONDS_MAX), reasonOf(reason), this.#omit)
       this.#start(this.#snapshot)
     }
     if (isAwaited) {
@@ -282,10 +284,10 @@ class Recorder {
 
 /** A way through the ring, from a chunk on. */
 class Walk {
-  constructor (sequence, attributes) {
+  constructor (sequence, attributes, omit) {
     this.sequence = sequence // of the chunk that it is in
     this.index = 0 // of the next span there
-    this.mark = encodeAttributes(TAG_ATTRIBUTE, attributes)
+    this.mark = encodeAttributes(TAG_ATTRIBUTE, omit === null ? attributes : omit.strip(attributes))
     this.spans = 0
     this.lingersUntil = -Infinity // the end of the ring is its own from then on
     this.givesUpAt = now() + GIVE_UP_MS
@@ -312,8 +314,8 @@ class Release extends Walk {
   #state = ''
   #wasCounted = false
 
-  constructor (root) {
-    super(root.recordedSince, [KEPT, root.kept])
+  constructor (root, omit) {
+    super(root.recordedSince, [KEPT, root.kept], omit)
     this.root = root
     this.isUrgent = true
   }
@@ -340,8 +342,8 @@ class Snapshot extends Walk {
   end = (_outcome) => {}
   done = new Promise((resolve) => { this.end = resolve })
 
-  constructor (seconds, reason) {
-    super(0, [KEPT, 'snapshot', SNAPSHOT_REASON, reason])
+  constructor (seconds, reason, omit) {
+    super(0, [KEPT, 'snapshot', SNAPSHOT_REASON, reason], omit)
     const at = now()
     this.seconds = seconds
     this.reason = reason

@@ -71,7 +71,7 @@ class AppLogs {
       this.checkLevels(live)
       this.setLevels(live)
     })
-    this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err' }
+    this.#names = { messageKey: log[symbolOf(log, 'pino.messageKey')] ?? 'msg', errorKey: log[symbolOf(log, 'pino.errorKey')] ?? 'err', omit: tracer.omit }
     this.#scope = new Scope('pino', typeof log.version === 'string' ? log.version : undefined)
     this.#bindingsKey = symbolOf(log, 'pino.chindings')
     if (!lines && buffer === null) return

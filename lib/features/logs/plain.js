@@ -36,18 +36,19 @@ function plainRecord (logged, names) {
 
 /**
  * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
- * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string }} names
+ * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string, omit?: import('../omit').Omission | null }} names
  * @param {number} [countMax] how many attributes are read
  * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many there are beside
  */
-function contentOf ({ line, list, context, error: logged }, { messageKey, errorKey }, countMax = Infinity) {
+function contentOf ({ line, list, context, error: logged }, { messageKey, errorKey, omit = null }, countMax = Infinity) {
   if (list !== null) return { body: undefined, list: list.slice(0, countMax * 2), dropped: Math.max(0, list.length / 2 - countMax), context }
   const members = membersOf(line)
   if (members === null) return { body: line.trimEnd(), list: [], dropped: 0, context }
   const attributes = new Map()
   let dropped = 0
   const add = (key, owner, member) => {
-    if (attributes.size < countMax || attributes.has(key)) attributes.set(key, owner[member])
+    if (omit !== null && omit.has(key)) return
+    if (attributes.size < countMax || attributes.has(key)) attributes.set(key, omit === null ? owner[member] : omit.stripValue(key, owner[member]))
     else dropped++
   }
   // Keys alone: there may be a hundred thousand, of which few are read.

@@ -11,7 +11,7 @@ const { ProtoWriter, writeLength4, attributesBound, valueBound, writeAttributes,
 const { openRun, RUN_BYTES } = require('../../otlp/span-encoder.js')
 const { encodeScope } = require('../../otlp/request.js')
 const { DEPTH_MAX } = require('./json-values.js')
-const { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line.js')
+const { UsualLine, OmittingLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE } = require('./usual-line.js')
 const { contentOf, addInherited } = require('./plain.js')
 
 const TAG_SEVERITY_TEXT = 0x1a
@@ -29,13 +29,13 @@ class RecordEncoder {
   #writer = new ProtoWriter()
 
   /**
-   * @param {{ messageKey: string, errorKey: string }} names of the members that are the message and the error
+   * @param {{ messageKey: string, errorKey: string, omit?: import('../omit').Omission | null }} names of the members that are the message and the error
    */
   constructor (exporter, limits, names) {
     this.#exporter = exporter
     this.#limits = limits
     this.#names = names
-    this.#usual = new UsualLine(limits, names)
+    this.#usual = names.omit ? new OmittingLine(limits, names, names.omit) : new UsualLine(limits, names)
     this.#usualWriter.open(this.#usual.bytes, this.#usual.view, 0)
   }
 

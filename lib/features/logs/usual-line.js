@@ -176,7 +176,7 @@ class UsualLine {
       cursor[0] = start
       return this.#writeError(at)
     }
-    if (!isText(this.#messageKey, keyStart, length)) return length === 0 ? NOWHERE : this.#writeAttribute(start, at)
+    if (!isText(this.#messageKey, keyStart, length)) return length === 0 ? NOWHERE : this.writeAttribute(start, at)
     if (this.#isRepeated(keyStart, length)) return NOWHERE
     out[start] = TAG_BODY
     cursor[0] = start + 5
@@ -202,13 +202,13 @@ class UsualLine {
       else cursor[0] = keyStart + key.copy(out, keyStart)
       out[start + 5] = TAG_STRING
       writeLength4(outView, start + 6, cursor[0] - keyStart)
-      at = this.#writeAttribute(start, at)
+      at = this.writeAttribute(start, at)
     } while (json[at] === COMMA)
     return json[at] === CLOSE_BRACE ? at + 1 : NOWHERE
   }
 
   /** Writes the value of an attribute whose key is written, and what stands around both. */
-  #writeAttribute (start, at) {
+  writeAttribute (start, at) {
     const keyStart = start + 10
     if (this.#isRepeated(keyStart, cursor[0] - keyStart) || ++said[ATTRIBUTES] > this.#limits.attributes) return NOWHERE
     out[start] = TAG_ATTRIBUTE
@@ -257,4 +257,39 @@ function isJsonText (text, at) {
   return json[at + 1 + text.length] === QUOTE
 }
 
-module.exports = { UsualLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE }
+const DOT = 0x2e
+
+/** The same where some attributes must not leave the process. */
+class OmittingLine extends UsualLine {
+  #patterns
+
+  /** @param {import('../omit').Omission} omit */
+  constructor (limits, names, omit) {
+    super(limits, names)
+    this.#patterns = omit.patterns.map(({ text, isPrefix }) => ({ bytes: Buffer.from(text), isPrefix }))
+  }
+
+  writeAttribute (start, at) {
+    const keyStart = start + 10
+    const length = cursor[0] - keyStart
+    for (const { bytes, isPrefix } of this.#patterns) {
+      if (!isSameStart(bytes, keyStart, length)) continue
+      if (bytes.length > length) {
+        if (bytes[length] === DOT) return NOWHERE // some members of the value
+      } else if (isPrefix || length === bytes.length) {
+        at = writeValue(at, Infinity, 0) // and forgets it
+        cursor[0] = start
+        return at
+      }
+    }
+    return super.writeAttribute(start, at)
+  }
+}
+
+/** Whether the shorter one of a text and a key is what the other one begins with. */
+function isSameStart (text, keyStart, length) {
+  for (let i = Math.min(text.length, length) - 1; i >= 0; i--) if (out[keyStart + i] !== text[i]) return false
+  return true
+}
+
+module.exports = { UsualLine, OmittingLine, HEAD_BYTES, TAG_RECORD, TAG_BODY, TAG_ATTRIBUTE }

@@ -56,7 +56,7 @@ class AppMetrics {
     const { exporter, lines, histograms, exemplars } = this.settings
     const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
     const attributeLengthMax = settings.limits.attributeValueLength
-    const aggregation = { temporality, histograms, exemplars, attributeLengthMax, ownScope: scope.key }
+    const aggregation = { temporality, histograms, exemplars, attributeLengthMax, ownScope: scope.key, omit: tracer.omit }
     this.registry = new MetricRegistry(aggregation, report, () => tracer.contextManager.active())
     this.#ownProvider = new MeterProvider(() => this.#isClosed ? null : this.registry)
     this.registry.addProvider(this.#ownProvider)

@@ -41,7 +41,7 @@ class CallMetrics {
    */
   // HOT, once per call where metrics are on.
   ended (span, exported = span) {
-    const series = span.info !== null && span.attributeList === null ? this.#ofInfo(span.info) : this.#ofList(span.allAttributes())
+    const series = span.info !== null && span.attributeList === null ? this.#ofInfo(span.info) : this.#ofList(listOf(span))
     if (series === null) return
     const seconds = (span.endedAt - span.start) / 1000
     const slot = series.record(seconds)
@@ -57,7 +57,7 @@ class CallMetrics {
   /** Kept with what calls to one server with one answer have in common. Applications in one process share that. */
   #ofInfo (info) {
     if (info.seriesOwner !== this || (info.series !== null && info.series.isForgotten)) {
-      info.series = this.#ofList(info.attributeList)
+      info.series = this.#ofList(wholeOf(info))
       info.seriesOwner = this
     }
     return info.series
@@ -69,6 +69,11 @@ class CallMetrics {
     return hasKey(list, 'db.system.name') ? this.#db(list) : null
   }
 }
+
+/** What there is to measure, also of what does not leave the process: the metric is chosen by it. */
+function wholeOf (info) { return (info.whole ?? info).attributeList }
+
+function listOf ({ info, attributeList }) { return info === null ? attributeList ?? [] : [...wholeOf(info), ...attributeList] }
 
 const ATTRIBUTES_MAX = 128
 const VALUE_LENGTH_MAX = 1024

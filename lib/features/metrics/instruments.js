@@ -207,7 +207,8 @@ function foreignRegistry (provider, ours) {
     const advice = bounds !== undefined && { advice: { explicitBucketBoundaries: bounds } }
     const target = ours.attempt(() => provider.getMeter(scope.name, scope.version)[create](name, { description, unit, valueType: isInteger ? INT : DOUBLE, ...advice }))
     const of = (list) => {
-      const attributes = toObject(list.map(own))
+      const { omit = null } = ours.settings
+      const attributes = toObject((omit === null ? list : omit.strip(list)).map(own))
       const record = (value) => {
         ours.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
         return 0

@@ -29,6 +29,7 @@ class Metric {
   #roundMs // when the last one was over
   #overflowed = 0 // what the overflow of an observable was then
   #registry
+  #omit
 
   constructor (descriptor, registry) {
     this.name = descriptor.name
@@ -48,6 +49,7 @@ class Metric {
     this.#roundMs = descriptor.openedMs
     this.list = [] // the series that a collection sees
     this.#registry = registry
+    this.#omit = registry.settings.omit ?? null
     this.#index = new SeriesIndex(this)
   }
 
@@ -65,7 +67,8 @@ class Metric {
   }
 
   /** The series of a flat list of checked attributes; the overflow series where there are too many. */
-  of (list) {
+  of (all) {
+    const list = this.#omit === null ? all : this.#omit.strip(all)
     const key = canonical(list)
     const found = this.#series.get(key)
     if (found !== undefined) return found
@@ -131,9 +134,10 @@ class Metric {
   /** Whether `series` is the one for all that is over the limit. */
   isOverflow (series) { return series === this.#overflow }
 
-  /** Keeps a value until the round is over. What overflows is added up; else the last value of a round counts. */
+  /** Keeps a value until the round is over. Where several share a series, sums are added up; else the last value of a round counts. */
   observe (series, value) {
-    const before = series === this.#overflow && this.kind === 'sum' ? this.#observed.get(series) ?? 0 : 0
+    const isShared = series === this.#overflow || this.#omit !== null
+    const before = isShared && this.kind === 'sum' ? this.#observed.get(series) ?? 0 : 0
     this.#observed.set(series, before + value)
   }
 
@@ -209,7 +213,7 @@ class MetricRegistry {
 
   /**
    * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
-   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string }} settings
+   *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string, omit?: import('../omit').Omission | null }} settings
    *   ownScope: the key of that whose metrics are no application's
    */
   constructor (settings, report, activeContext) {

@@ -61,25 +61,28 @@ class SdkSpans {
 class ForeignSpan extends NonRecordingSpan {
   #span
   /** @type {Report} */ #report
+  #omit
 
-  constructor (span, trace, report) {
+  /** @param {Tracer} owner */
+  constructor (span, trace, owner) {
     super()
     this.#span = span
-    this.#report = report
+    this.#report = owner.report
+    this.#omit = owner.omit
     if (trace !== undefined) copyIds(trace, this)
   }
 
   get apiSpan () { return this.#span }
 
   isRecording () { return this.#call('isRecording') === true }
-  setAttribute (key, value) { return this.#set('setAttribute', key, value) }
-  setAttributes (attributes) { return this.#set('setAttributes', attributes) }
-  addEvent (name, attributes, time) { return this.#set('addEvent', name, attributes, time) }
+  setAttribute (key, value) { return this.#omit?.has(key) ? this : this.#set('setAttribute', key, this.#omit?.stripValue(key, value) ?? value) }
+  setAttributes (attributes) { return this.#set('setAttributes', this.#omit?.stripObject(attributes) ?? attributes) }
+  addEvent (name, attributes, time) { return this.#set('addEvent', name, this.#omit?.stripObject(attributes) ?? attributes, time) }
   addLink (link) { return this.#set('addLink', link) }
   addLinks (links) { return this.#set('addLinks', links) }
   setStatus (status) { return this.#set('setStatus', status) }
   updateName (name) { return this.#set('updateName', name) }
-  recordException (exception, time) { this.#call('recordException', exception, time) }
+  recordException (exception, time) { this.#call('recordException', this.#omit?.stripException(exception) ?? exception, time) }
   end (endTime) { this.#call('end', endTime) }
 
   #set (method, ...args) {
@@ -169,7 +172,7 @@ class SdkInterop {
 
   /** `span` as our code may call it, see ForeignSpan. Our own spans do not throw. */
   guarded (span) {
-    return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer.report)
+    return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer)
   }
 
   decideServer () { return UNDECIDED }
@@ -191,12 +194,14 @@ class SdkInterop {
   startChild (name, options, context, scope) {
     const { ownStarter, output, stats, pipeline } = this.#tracer
     if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
-    const { span, trace } = output.sdkSpans.start(name, options, context, scope)
+    const { span, trace } = output.sdkSpans.start(name, this.#shown(options), context, scope)
     stats.started++
     if (trace !== undefined && this.guarded(span).isRecording() && (trace.flags & SAMPLED) !== 0) pipeline.accept(span)
     else pipeline.discard(span)
     return span
   }
+
+  #shown (options) { return this.#tracer.omit?.stripOptions(options) ?? options }
 
   /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
   hasClientSpan (context) {
@@ -205,14 +210,14 @@ class SdkInterop {
   }
 
   #startBySdk ({ start, attributes }, route, peer, url, context) {
-    const { output, pipeline, scope, stats, report } = this.#tracer
+    const { output, pipeline, scope, stats } = this.#tracer
     const record = new SdkServerSpan(pipeline, start, route, peer, url)
-    const { span, trace } = output.sdkSpans.start(route.name, record.startOptions(attributes), context, scope)
+    const { span, trace } = output.sdkSpans.start(route.name, this.#shown(record.startOptions(attributes)), context, scope)
     stats.started++
-    const foreign = new ForeignSpan(span, trace, report)
+    const foreign = new ForeignSpan(span, trace, this.#tracer)
     if (trace === undefined || !foreign.isRecording()) {
       pipeline.discard(record)
-      return new SdkNonRecordingSpan(span, trace, report)
+      return new SdkNonRecordingSpan(span, trace, this.#tracer)
     }
     record.foreign = foreign
     copyIds(trace, record)
@@ -221,11 +226,11 @@ class SdkInterop {
 
   #adopt (rpc, { start, attributes }, route, peer, url) {
     const { span } = rpc
-    const { pipeline, report } = this.#tracer
+    const { pipeline } = this.#tracer
     if (span instanceof ChildSpan) span.request = span // for the children, as a request's span of our own is
     const ours = toObject(new ServerSpan(pipeline, start, route, peer, url).ownAttributes())
     if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
-    return new AdoptedServerSpan(span, readSpanContext(span), report).updateName(route.name).setAttributes({ ...ours, ...attributes })
+    return new AdoptedServerSpan(span, readSpanContext(span), this.#tracer).updateName(route.name).setAttributes({ ...ours, ...attributes })
   }
 }
 

@@ -1,0 +1,64 @@
+'use strict'
+
+// `omitAttributes`: what is omitted leaves the process in no byte, whatever way it takes.
+// Feature: omit, keep
+
+const { test } = require('tap')
+const { native, omitsAll, keysIn, ALL, OMITTED } = require('../support/telling-app')
+
+test('what is omitted is in no byte: OTLP and Prometheus', async (t) => {
+  const { bytes: all, text: allText } = await native(t)
+  t.same(keysIn(all), ALL, 'all of them are there where nothing is omitted')
+  t.ok(keysIn(allText).includes('metric.tenant'))
+  const { app, text, bytes } = await native(t, { omitAttributes: OMITTED })
+  omitsAll(t, bytes)
+  omitsAll(t, text)
+  t.match(text, /http_server_request_duration_seconds_count 3/, 'the requests are counted in one series')
+  t.match(text, /db_client_operation_duration_seconds_count 6/, 'and so are calls')
+  t.match(text, /http_client_request_duration_seconds_count 3/)
+  t.ok(bytes.includes('service.name') && bytes.includes('telemetry.sdk.name'), 'what a resource must have')
+  const { spans, logs: { records }, metrics: { points } } = app.lightTrace.stats()
+  t.match(spans, { delivered: 15, dropped: {} })
+  t.match(records, { delivered: records.accepted, dropped: {} })
+  t.match(points, { dropped: 0, rejected: 0 })
+})
+
+test('each key is left out alone: what others are omitted beside it has no part in that', async (t) => {
+  for (let bit = 1; bit < ALL.length; bit *= 2) { // no two keys are omitted in the same runs
+    const { bytes } = await native(t, { omitAttributes: ALL.filter((_, i) => (i & bit) !== 0) })
+    t.same(keysIn(bytes), ALL.filter((_, i) => (i & bit) === 0))
+  }
+})
+
+test('of two applications in one process one omits', async (t) => {
+  const [omitting, other] = await Promise.all([native(t, { omitAttributes: OMITTED }), native(t)])
+  omitsAll(t, omitting.bytes)
+  t.same(keysIn(other.bytes), ALL)
+})
+
+test('what is kept or recorded omits it, too, and the marks of both', async (t) => {
+  const last = async (app) => { await app.lightTrace.snapshot({ seconds: 60, reason: 'marked-reason' }) }
+  const ways = [{ sampler: 0, keep: true }, { sampler: 0, keep: { errors: true }, recorder: true }]
+  for (const way of ways) {
+    const { bytes: all } = await native(t, way, way.recorder && { last })
+    t.ok(all.includes('light_trace.kept') && all.includes('marked-child'))
+    const { app, bytes } = await native(t, { ...way, omitAttributes: [...OMITTED, 'light_trace.*'] }, way.recorder && { last })
+    omitsAll(t, bytes)
+    t.notOk(bytes.includes('light_trace.'))
+    t.ok(app.lightTrace.stats().spans.delivered > 0)
+  }
+})
+
+test('exceptions as log records', async (t) => {
+  process.env.OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN = 'logs'
+  t.teardown(() => delete process.env.OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN)
+  omitsAll(t, (await native(t, { omitAttributes: OMITTED })).bytes)
+})
+
+test('a line that the fast writer of log records leaves to the parser omits the same', async (t) => {
+  const serializers = { err: (error) => ({ type: 'marked-type', message: error.message, stack: error.stack, detail: '\u0001' }) }
+  const logger = { level: 'info', stream: { write () {} }, serializers }
+  const { bytes: all } = await native(t, {}, { fastify: { logger } })
+  t.ok(all.includes('marked-type'))
+  omitsAll(t, (await native(t, { omitAttributes: [...OMITTED, 'err.*'] }, { fastify: { logger } })).bytes)
+})
