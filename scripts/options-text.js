@@ -347,7 +347,7 @@ const VARIABLES = [
   },
   {
     rows: ['environmentTrace'],
-    text: 'W3C headers from the parent process. Their span becomes the parent of spans that have none, such as those of jobs. Requests ignore it.'
+    text: 'W3C headers: the parent of spans that have none, such as those of jobs. Requests ignore it.'
   },
   { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Turn on Node's own tracer. light-trace then warns, because each request gets two SERVER spans." },
   {
