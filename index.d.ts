@@ -53,7 +53,7 @@ declare namespace lightTrace {
     readonly traceId: string
     /** The id of `span`: 16 lowercase hex digits. */
     readonly spanId: string
-    /** Whether the trace is sampled, as outgoing headers state it. */
+    /** Whether the trace is sampled, as outgoing headers report it. */
     readonly sampled: boolean
     /** `00-<traceId>-<spanId>-<flags>` (W3C Trace Context level 2), or '' without a trace. Use `inject` for outgoing calls. */
     readonly traceparent: string
@@ -78,7 +78,7 @@ declare namespace lightTrace {
      */
     fail (error: unknown): void
     /**
-     * Exports this request and its children even if it is not sampled. Its spans get `light_trace.kept: reason`.
+     * Exports this request and its children even if it is not sampled. Their spans get `light_trace.kept: reason`.
      * Requires the option `keep`, and counts towards `keep.maxPerSecond`. Does nothing after the response is closed. Never throws.
      * @param reason up to 64 characters @default 'application'
      */
@@ -96,7 +96,7 @@ declare namespace lightTrace {
   }
 
   export interface LightTraceInstance {
-    /** Starts your own spans, also outside of requests and before the application is ready. */
+    /** For your own spans, also outside of requests and before the application is ready. */
     readonly tracer: Tracer
     /** For instrumentations and libraries that need a provider. */
     readonly tracerProvider: TracerProvider
@@ -248,15 +248,16 @@ declare namespace lightTrace {
   /** OTLP over HTTP with protobuf. OTEL_EXPORTER_OTLP_* variables set the members that are left out. */
   export interface ExporterOptions {
     /**
-     * URL of the collector. `/v1/traces` is appended only if it has no path. User and password become an `authorization` header.
+     * URL of the collector. If it has no path, light-trace appends `/v1/traces`. A user and password in it become an `authorization`
+     * header.
      * @default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT + v1/traces, http://localhost:4318/v1/traces
      */
     url?: string | URL | undefined
     /** An object, Map or Headers. Overrides the same headers from variables. Never logged. @default OTEL_EXPORTER_OTLP_HEADERS */
     headers?: Record<string, string> | Iterable<[string, string]> | undefined
     /**
-     * `'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd needs Node 22.15; gzip replaces it on older versions, and if the collector
-     * refuses it (400 or 415).
+     * `'none'`, `'gzip'` or `'zstd'`, off the main thread. light-trace uses gzip instead of zstd before Node 22.15, and if the collector
+     * rejects zstd (400 or 415).
      * @default OTEL_EXPORTER_OTLP_COMPRESSION, 'none'
      */
     compression?: 'none' | 'gzip' | 'zstd' | undefined
@@ -284,12 +285,12 @@ declare namespace lightTrace {
     /** Export unsampled requests that are slow (`slow.afterMs`). @default false */
     slow?: boolean | undefined
     /**
-     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. The other members allow this too.
+     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. Only needed without the other members.
      * @default false
      */
     asked?: boolean | undefined
     /**
-     * Approximate maximum number of kept requests per second. Beyond it, the exported ones carry an adjusted sampling threshold
+     * Approximate maximum number of kept requests per second. Beyond it, light-trace exports a sample, with an adjusted sampling threshold
      * (docs/sampling.md).
      * @default 100
      */
@@ -304,7 +305,7 @@ declare namespace lightTrace {
 
   /** What the recorder holds, and when it takes a snapshot by itself. See docs/sampling.md. */
   export interface RecorderOptions {
-    /** Memory for these spans in bytes, in addition to `buffer.maxBytes`. The oldest are overwritten. @default 8388608 */
+    /** Memory for these spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest. @default 8388608 */
     maxBytes?: number | undefined
     /** How many seconds a snapshot covers by default. @default 10 */
     seconds?: number | undefined
@@ -332,13 +333,13 @@ declare namespace lightTrace {
 
   /** Headers and baggage to record, and the header to send to clients. */
   export interface HeadersOptions {
-    /** Request headers to record. Credential headers are never recorded. @default [] */
+    /** Request headers to record, except credential headers. @default [] */
     request?: string[] | undefined
-    /** Response headers to record. Credential headers are never recorded. @default [] */
+    /** Response headers to record, except credential headers. @default [] */
     response?: string[] | undefined
     /**
-     * Baggage keys that become attributes of the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They
-     * never replace another attribute.
+     * Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace
+     * other attributes.
      * @default []
      */
     baggage?: string[] | undefined
@@ -372,7 +373,8 @@ declare namespace lightTrace {
     unrouted?: boolean | undefined
     /**
      * Record where the route is declared as `code.file.path` and `code.line.number`. On under `npx light-trace app.js` and with a
-     * `light-trace/testing` collector. One stack is taken for each route declared after light-trace is loaded, and none per request.
+     * `light-trace/testing` collector. light-trace captures one stack trace for each route declared after it is loaded, and none per
+     * request.
      * @default false
      */
     codeLocation?: boolean | undefined
@@ -411,7 +413,7 @@ declare namespace lightTrace {
     undici?: boolean | undefined
     /** Trace libraries that publish diagnostics channels. @default true */
     libraries?: boolean | undefined
-    /** Your own channels, `{ 'my-lib:op': { kind, name, attributes } }`, and libraries that are traced only if named: `true`. */
+    /** Your own channels, `{ 'my-lib:op': { kind, name, attributes } }`. `true` turns on a library's channel that is off by default. */
     channels?: Record<string, ChannelOptions | true> | undefined
     /** `(url) => boolean`: which calls get `traceparent`, `tracestate` and `baggage` headers. @default all */
     propagateTo?: ((url: string) => boolean) | undefined
@@ -426,7 +428,7 @@ declare namespace lightTrace {
 
   /** Exported and held log lines. Levels are the logger's. See docs/logs.md. */
   export interface LogsOptions {
-    /** `trace_id`, `span_id` and `trace_flags` on `request.log` lines. @default true */
+    /** Add `trace_id`, `span_id` and `trace_flags` to `request.log` lines. @default true */
     ids?: boolean | undefined
     /**
      * `true` (where spans go), `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text per record), or an object like `exporter`
@@ -441,7 +443,8 @@ declare namespace lightTrace {
     /** Maximum number of lines exported per second and level. @default 10000 */
     maxPerSecond?: number | undefined
     /**
-     * Level such as `'debug'`: lines from this level on are held, and printed only if the request fails or is slow. `false`: none.
+     * Level, for example `'debug'`. Lines at or above it that the logger would not print are held, and printed only if the request fails or
+     * is slow. `false`: none.
      * @default false
      */
     buffer?: string | false | undefined
@@ -458,7 +461,7 @@ declare namespace lightTrace {
     /** Memory for undelivered spans, in bytes. @default 33554432 */
     maxBytes?: number | undefined
     /**
-     * Maximum milliseconds a span waits for others. The first wait is 2 ms; each next one doubles, up to this.
+     * Maximum milliseconds that spans wait to be exported together. Waits start at 2 ms, and double up to this maximum.
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
@@ -471,11 +474,11 @@ declare namespace lightTrace {
 
   /** Metrics, with the names and units of OpenTelemetry's semantic conventions. See docs/metrics.md. */
   export interface MetricsOptions {
-    /** `'otlp'`, `'otlp/stdout'`, `'none'`, or an object like `exporter`. @default OTEL_METRICS_EXPORTER, as exporter */
+    /** `'otlp'`, `'otlp/stdout'`, `'none'`, or an object like `exporter`. @default OTEL_METRICS_EXPORTER, like exporter */
     exporter?: 'otlp' | 'otlp/stdout' | 'none' | ExporterOptions | undefined
     /** Path for Prometheus to scrape. Requests to it are neither traced nor counted. */
     path?: string | undefined
-    /** Event loop, garbage collection, heap, CPU and memory. @default false */
+    /** Record event loop, garbage collection, heap, CPU and memory. @default false */
     runtime?: boolean | undefined
     /**
      * `(request, reply) => attributes`: more attributes for `http.server.request.duration`. Called after the request ends. Each set is a
@@ -508,9 +511,12 @@ declare namespace lightTrace {
     intervalMs?: number | undefined
   }
 
-  /** Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted. */
+  /** Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted. */
   export interface LimitsOptions {
-    /** Attributes of a span. light-trace's own come first. @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128 */
+    /**
+     * Attributes of a span. light-trace's own take precedence.
+     * @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128
+     */
     attributes?: number | undefined
     /**
      * Characters of a string value. Longer strings are truncated.
@@ -521,7 +527,7 @@ declare namespace lightTrace {
     events?: number | undefined
     /** Links of a span. @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
-    /** Sampled requests per second, including those with the sampled flag of their callers. @default Infinity */
+    /** Sampled requests per second, including those that the caller sampled. @default Infinity */
     sampledPerSecond?: number | undefined
   }
 
@@ -534,13 +540,13 @@ declare namespace lightTrace {
   export interface LightTraceOptions {
     /**
      * `false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming
-     * `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`.
+     * `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`, which covers the whole process.
      * @default true
      */
     enabled?: boolean | undefined
     /**
-     * Sets `service.name`. Default: `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json,
-     * `npm_package_name`, or `unknown_service:node`.
+     * Sets `service.name`. Default: the first of `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your
+     * package.json, `npm_package_name` and `unknown_service:node`.
      * @default detected
      */
     serviceName?: string | undefined
@@ -551,13 +557,14 @@ declare namespace lightTrace {
      */
     resource?: Attributes | undefined
     /**
-     * Where spans go: `'otlp'`, `'otlp/stdout'` (one line of OTLP JSON per export), `'console'` (trees), `'none'`, or an OTLP exporter.
+     * Where spans go: `'otlp'`, `'otlp/stdout'` (one line of OTLP JSON per export), `'console'` (a tree per request), `'none'`, or OTLP
+     * settings.
      * @default OTEL_TRACES_EXPORTER, 'otlp'
      */
     exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
     /**
-     * Span processors from OpenTelemetry SDK 2.x or 3.x. Together with an `exporter` in code, both receive the spans; otherwise only the
-     * processors do.
+     * Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter. If you set `exporter` in code too, both receive the
+     * spans.
      */
     spanProcessors?: SpanProcessor[] | undefined
     /** An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider. */
@@ -565,16 +572,15 @@ declare namespace lightTrace {
     /** Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works. @default true */
     registerGlobals?: boolean | undefined
     /**
-     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. The caller's sampled flag takes
-     * precedence.
+     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.
      * @default OTEL_TRACES_SAMPLER, 'always_on'
      */
     sampler?: SamplerOption | undefined
     /** Exports unsampled requests (docs/sampling.md) that failed or were slow. `true`: `{ errors: true }`. @default false */
     keep?: KeepOptions | boolean | undefined
     /**
-     * When a request is slow, and what is recorded about it. `keep.slow` exports slow requests, `logs.buffer` prints their lines. `false`:
-     * no request is slow.
+     * When a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log lines.
+     * `false`: no request is slow.
      * @default { afterMs: 250 }
      */
     slow?: SlowOptions | boolean | undefined
@@ -584,13 +590,14 @@ declare namespace lightTrace {
      */
     configFile?: string | undefined
     /**
-     * Requests without spans: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these. Their
-     * context still works.
+     * Requests that get no span: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these.
+     * Their context still works.
      * @default OTEL_FASTIFY_IGNORE_PATHS
      */
     ignore?: IgnoreOption | undefined
     /**
-     * Incoming trace headers are trusted by default. `false` or `(request) => boolean`: start a new trace and link to the caller's span.
+     * Continue the caller's trace. `false`, or a function `(request) => boolean` that returns `false`: start a new trace, linked to the
+     * caller's span.
      * @default true
      */
     trustIncoming?: boolean | ((request: FastifyRequest) => boolean) | undefined
@@ -618,8 +625,9 @@ declare namespace lightTrace {
      */
     omitAttributes?: string[] | undefined
     /**
-     * Attributes of the request's span that its child spans and exported log records get too: `['tenant.id']`. They get the value set when
-     * the child ends or the line is logged. Their own attribute with the same key wins. Unsampled requests have no attributes.
+     * Attributes of the request's span to copy to its child spans (docs/recipes.md) and exported log records: `['tenant.id']`. The value is
+     * the one set when the child ends or the line is logged. Own attributes with the same key stay. No effect for requests that are neither
+     * sampled nor kept, with `tracerProvider`, for jobs (`run`), `root: true` spans and metrics, nor across `app.inject`.
      * @default []
      */
     inheritAttributes?: string[] | undefined
@@ -634,8 +642,8 @@ declare namespace lightTrace {
     /** Spans and trace headers for outgoing calls (docs/outbound.md). `false`: none. @default {} */
     outbound?: OutboundOptions | boolean | undefined
     /**
-     * Puts trace ids on log lines (docs/recipes.md), and exports or holds lines (docs/logs.md). `true`: only the ids, and what
-     * `OTEL_LOGS_EXPORTER` asks for. `false`: nothing, whatever the variable says.
+     * Puts trace ids on log lines (docs/recipes.md), and exports or holds lines (docs/logs.md). `true`: the default. `false`: neither ids
+     * nor export, even if `OTEL_LOGS_EXPORTER` is set.
      * @default { ids: true }
      */
     logs?: LogsOptions | boolean | undefined
@@ -646,7 +654,7 @@ declare namespace lightTrace {
      * @default false
      */
     metrics?: MetricsOptions | boolean | undefined
-    /** Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted. @default {} */
+    /** Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted. @default {} */
     limits?: LimitsOptions | undefined
   }
 
@@ -654,7 +662,7 @@ declare namespace lightTrace {
   export type RouteTraceOptions = {
     /** A string, or `(request) => string`. */
     spanName?: string | ((request: FastifyRequest) => string) | undefined
-    /** An object, or `(request) => attributes`. Added to the option's. */
+    /** An object, or `(request) => attributes`. Added to those of the option. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /** `handler` and `hooks`. Replaces the option. */
     spans?: Pick<SpansOptions, 'handler' | 'hooks'> | boolean | undefined
@@ -680,7 +688,7 @@ declare namespace lightTrace {
 
   /**
    * Traces the queries of a pg Client or Pool, a MongoClient before it connects, a knex instance, or a postgres `sql`. For ioredis,
-   * it adds spans for commands sent before the connection is ready. Returns the object; for a `sql`, a wrapper to use instead.
+   * commands sent before the connection is ready keep their request. Returns the object; for a `sql`, a wrapper to use instead.
    * @throws LT_ERR_OPTION_INVALID for anything else
    */
   export function traceClient<C extends object> (client: C): C

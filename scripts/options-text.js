@@ -12,11 +12,11 @@ const table = require('../lib/config/table')
 
 const OPTIONS = {
   enabled: {
-    text: '`false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`.',
+    text: '`false`: no spans, metrics or exported log lines from this application. The request context still works, and an incoming `traceparent` is passed on. Overrides `OTEL_SDK_DISABLED`, which covers the whole process.',
     default: '`true`'
   },
   serviceName: {
-    text: 'Sets `service.name`. Default: `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json, `npm_package_name`, or `unknown_service:node`.',
+    text: 'Sets `service.name`. Default: the first of `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json, `npm_package_name` and `unknown_service:node`.',
     default: 'detected'
   },
   resource: {
@@ -25,11 +25,11 @@ const OPTIONS = {
     type: 'Attributes'
   },
   exporter: {
-    text: "Where spans go: `'otlp'`, `'otlp/stdout'` (one line of OTLP JSON per export), `'console'` (trees), `'none'`, or an [OTLP exporter](#the-exporter).",
+    text: "Where spans go: `'otlp'`, `'otlp/stdout'` (one line of OTLP JSON per export), `'console'` (a tree per request), `'none'`, or [OTLP settings](#the-exporter).",
     type: "'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions"
   },
   'exporter.url': {
-    text: 'URL of the collector. `/v1/traces` is appended only if it has no path. User and password become an `authorization` header.',
+    text: 'URL of the collector. If it has no path, light-trace appends `/v1/traces`. A user and password in it become an `authorization` header.',
     default: '`OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/traces`, `http://localhost:4318/v1/traces`',
     type: 'string | URL'
   },
@@ -37,7 +37,7 @@ const OPTIONS = {
     text: 'An object, Map or Headers. Overrides the same headers from variables. Never logged.',
     type: 'Record<string, string> | Iterable<[string, string]>'
   },
-  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd needs Node 22.15; gzip replaces it on older versions, and if the collector refuses it (400 or 415)." },
+  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. light-trace uses gzip instead of zstd before Node 22.15, and if the collector rejects zstd (400 or 415)." },
   'exporter.timeoutMs': { text: 'Milliseconds for one attempt, response included. `0`: no limit.' },
   'exporter.ca': { text: 'Trusted certificate authorities: PEM or a file path. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
   'exporter.cert': { text: 'Client certificate for mTLS: PEM or a file path. Read once.', type: 'string | Buffer' },
@@ -46,11 +46,11 @@ const OPTIONS = {
     text: '`true`: send credential headers over `http:` to other machines too.',
     more: '`authorization`, `api-key` and names with `token` are among them.'
   },
-  spanProcessors: { text: 'Span processors from OpenTelemetry SDK 2.x or 3.x. Together with an `exporter` in code, both receive the spans; otherwise only the processors do.', type: 'SpanProcessor[]' },
+  spanProcessors: { text: 'Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter. If you set `exporter` in code too, [both receive the spans](#where-spans-go).', type: 'SpanProcessor[]' },
   tracerProvider: { text: 'An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider.', type: 'TracerProvider | false' },
   registerGlobals: { text: 'Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works.' },
   sampler: {
-    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. The caller's sampled flag takes precedence.",
+    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.",
     default: "`OTEL_TRACES_SAMPLER`, `'always_on'`",
     type: 'SamplerOption'
   },
@@ -59,18 +59,18 @@ const OPTIONS = {
   'keep.errors': { text: 'Export unsampled requests that fail.' },
   'keep.aborted': { text: 'Export unsampled requests whose client disconnects before the response. Any client can trigger these.' },
   'keep.slow': { text: 'Export unsampled requests that are slow (`slow.afterMs`).' },
-  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. The other members allow this too.' },
-  'keep.maxPerSecond': { text: 'Approximate maximum number of kept requests per second. Beyond it, the exported ones carry an [adjusted sampling threshold](sampling.md#keep).' },
+  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. Only needed without the other members.' },
+  'keep.maxPerSecond': { text: 'Approximate maximum number of kept requests per second. Beyond it, light-trace exports a sample, with an [adjusted sampling threshold](sampling.md#keep).' },
   'keep.recorder': {
     text: 'Holds the latest spans of unsampled requests [in memory](sampling.md#the-recorder). `true`: `{}`. Not allowed in `configFile`.',
     more: '`lightTrace.snapshot()` and `request.trace.keep()` export them.'
   },
-  'keep.recorder.maxBytes': { text: 'Memory for these spans in bytes, in addition to `buffer.maxBytes`. The oldest are overwritten.' },
+  'keep.recorder.maxBytes': { text: 'Memory for these spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest.' },
   'keep.recorder.seconds': { text: 'How many seconds a snapshot covers by default.' },
   'keep.recorder.errorsPerSecond': { text: 'Take a snapshot after about this many 5xx responses in a second. `0`: never.' },
   'keep.recorder.blockedLoop': { text: 'Take a snapshot when the event loop is blocked. Requires `slow.blockedLoop`.' },
   slow: {
-    text: 'When a request is slow, and what is recorded about it. `keep.slow` exports slow requests, `logs.buffer` prints their lines. `false`: no request is slow.',
+    text: 'When a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log lines. `false`: no request is slow.',
     default: '`{ afterMs: 250 }`'
   },
   'slow.afterMs': {
@@ -84,22 +84,22 @@ const OPTIONS = {
   },
   'slow.blockedLoop.afterMs': { text: 'Minimum block in milliseconds, 20 or more.' },
   configFile: {
-    text: 'Path of a JSON file that overrides [some of these options](#rates-without-a-deploy) while the application runs.',
+    text: 'Path of a JSON file that overrides [some of these options](#changes-without-a-deploy) while the application runs.',
     more: 'It is read again after each change and on SIGHUP. A missing or invalid file is ignored, with a warning.'
   },
   ignore: {
-    text: "Requests without spans: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these. Their context still works.",
+    text: "Requests that get no span: a path (`'/health'`, `'/assets/*'`), a RegExp, a function `(request) => boolean`, or an array of these. Their context still works.",
     type: 'IgnoreOption'
   },
   trustIncoming: {
-    text: "Incoming trace headers are trusted by default. `false` or `(request) => boolean`: start a new trace and link to the caller's span.",
+    text: "Continue the caller's trace. `false`, or a function `(request) => boolean` that returns `false`: start a new trace, linked to the caller's span.",
     type: 'boolean | ((request: FastifyRequest) => boolean)'
   },
   headers: { text: '[Headers to record](#what-a-span-holds), baggage to record, and the `server-timing` response header.' },
-  'headers.request': { text: 'Request headers to record. Credential headers are never recorded.', type: 'string[]' },
-  'headers.response': { text: 'Response headers to record. Credential headers are never recorded.', type: 'string[]' },
+  'headers.request': { text: 'Request headers to record, except [credential headers](#what-a-span-holds).', type: 'string[]' },
+  'headers.response': { text: 'Response headers to record, except credential headers.', type: 'string[]' },
   'headers.baggage': {
-    text: "Baggage keys that become attributes of the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace another attribute.",
+    text: "Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace other attributes.",
     type: 'string[]'
   },
   'headers.serverTiming': {
@@ -122,8 +122,8 @@ const OPTIONS = {
     type: 'string[]'
   },
   inheritAttributes: {
-    text: "Attributes of the request's span that its child spans and exported log records get too: `['tenant.id']`.",
-    more: 'They get the value set when the child ends or the line is logged. Their own attribute with the same key wins. Unsampled requests have no attributes.',
+    text: "Attributes of the request's span to [copy to its child spans](recipes.md#tenant-on-every-span) and exported log records: `['tenant.id']`.",
+    more: 'The value is the one set when the child ends or the line is logged. Own attributes with the same key stay. No effect for requests that are neither sampled nor kept, with `tracerProvider`, for jobs (`run`), `root: true` spans and metrics, nor across `app.inject`.',
     type: 'string[]'
   },
   onStart: { text: "`(span, request)`: called after the request's span starts.", type: '((span: Span, request: FastifyRequest) => void)' },
@@ -144,7 +144,7 @@ const OPTIONS = {
   },
   'spans.codeLocation': {
     text: 'Record [where the route is declared](#what-a-span-holds) as `code.file.path` and `code.line.number`. On under `npx light-trace app.js` and with a `light-trace/testing` collector.',
-    more: 'One stack is taken for each route declared after light-trace is loaded, and none per request.'
+    more: 'light-trace captures one stack trace for each route declared after it is loaded, and none per request.'
   },
   'spans.clientErrors': {
     text: 'Record what was thrown if the response is 4xx: an `exception` event and `error.type`. `false` suits services with many 4xx responses.',
@@ -155,7 +155,7 @@ const OPTIONS = {
   'outbound.undici': { text: 'Trace `fetch` and every undici client.' },
   'outbound.libraries': { text: 'Trace libraries that publish diagnostics channels.' },
   'outbound.channels': {
-    text: "Your own channels, `{ 'my-lib:op': { kind, name, attributes } }`, and libraries that are traced only if named: `true`.",
+    text: "Your own channels, `{ 'my-lib:op': { kind, name, attributes } }`. `true` turns on a library's channel that is off by default.",
     type: 'Record<string, ChannelOptions | true>'
   },
   'outbound.channels.kind': { text: 'Kind of its spans.', type: "'internal' | 'server' | 'client' | 'producer' | 'consumer' | SpanKind" },
@@ -170,10 +170,10 @@ const OPTIONS = {
   'outbound.fold': { text: 'Record the first identical calls under a span; [aggregate the rest](outbound.md#folding) into one span. `true`: `{ after: 10 }`.' },
   'outbound.fold.after': { text: 'How many identical calls under a span get their own spans, 1 or more.' },
   logs: {
-    text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: only the ids, and what `OTEL_LOGS_EXPORTER` asks for. `false`: nothing, whatever the variable says.',
+    text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: the default. `false`: neither ids nor export, even if `OTEL_LOGS_EXPORTER` is set.',
     default: '`{ ids: true }`'
   },
-  'logs.ids': { text: '`trace_id`, `span_id` and `trace_flags` on `request.log` lines.' },
+  'logs.ids': { text: 'Add `trace_id`, `span_id` and `trace_flags` to `request.log` lines.' },
   'logs.export': {
     text: "`true` (where spans go), `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text per record), or an object like [`exporter`](options.md#the-exporter).",
     type: "boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions"
@@ -181,19 +181,19 @@ const OPTIONS = {
   'logs.level': { text: "Minimum level to export: `'info'`.", default: "the logger's" },
   'logs.unsampledLevel': { text: 'Minimum level to export from unsampled requests.' },
   'logs.maxPerSecond': { text: 'Maximum number of lines exported per second and level.' },
-  'logs.buffer': { text: "Level such as `'debug'`: lines from this level on are held, and printed only if the request fails or is slow. `false`: none.", type: 'string | false', default: '`false`' },
+  'logs.buffer': { text: "Level, for example `'debug'`. Lines at or above it that the logger would not print are held, and printed only if the request fails or is slow. `false`: none.", type: 'string | false', default: '`false`' },
   buffer: { text: 'Memory and delay for undelivered spans. A full buffer is [thinned](reliability.md#a-full-buffer-is-thinned).', default: '`{}`' },
   'buffer.maxBytes': { text: 'Memory for undelivered spans, in bytes.' },
-  'buffer.flushDelayMs': { text: 'Maximum milliseconds a span waits for others. The first wait is 2 ms; each next one doubles, up to this.' },
+  'buffer.flushDelayMs': { text: 'Maximum milliseconds that spans wait to be exported together. Waits start at 2 ms, and double up to this maximum.' },
   'buffer.closeTimeoutMs': { text: 'Maximum milliseconds that `app.close()` waits for an unresponsive collector. If the connection is refused, it does not wait.' },
   metrics: { text: 'Counts all requests, sampled or not: [metrics](metrics.md). `true`: `{}`.', more: '`OTEL_METRICS_EXPORTER` turns them on too.' },
   'metrics.exporter': {
     text: "`'otlp'`, `'otlp/stdout'`, `'none'`, or an object like `exporter`.",
-    default: '`OTEL_METRICS_EXPORTER`, as `exporter`',
+    default: '`OTEL_METRICS_EXPORTER`, like `exporter`',
     type: "'otlp' | 'otlp/stdout' | 'none' | ExporterOptions"
   },
   'metrics.path': { text: 'Path for Prometheus to scrape. Requests to it are neither traced nor counted.' },
-  'metrics.runtime': { text: 'Event loop, garbage collection, heap, CPU and memory.' },
+  'metrics.runtime': { text: 'Record event loop, garbage collection, heap, CPU and memory.' },
   'metrics.attributes': {
     text: '`(request, reply) => attributes`: more attributes for `http.server.request.duration`. Called after the request ends.',
     more: 'Each set is a series. Beyond 2,000 series, `otel.metric.overflow` counts the rest.',
@@ -209,15 +209,15 @@ const OPTIONS = {
     text: 'Milliseconds between exports, 100 or more. `Infinity`: only on flush and close.',
     more: 'The first export comes after 0.5 to 1.5 intervals, so that a fleet does not export at once.'
   },
-  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted.', default: '`{}`' },
-  'limits.attributes': { text: "Attributes of a span. light-trace's own come first." },
+  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted.', default: '`{}`' },
+  'limits.attributes': { text: "Attributes of a span. light-trace's own take precedence." },
   'limits.attributeValueLength': { text: 'Characters of a string value. Longer strings are truncated.' },
   'limits.events': { text: 'Events of a span.' },
   'limits.links': { text: 'Links of a span.' },
-  'limits.sampledPerSecond': { text: 'Sampled requests per second, including those with the sampled flag of their callers.' },
+  'limits.sampledPerSecond': { text: 'Sampled requests per second, including those that the caller sampled.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
-    text: "An object, or `(request) => attributes`. Added to the option's.",
+    text: "An object, or `(request) => attributes`. Added to those of the option.",
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
   'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
@@ -242,7 +242,7 @@ const TYPES = {
   'slow.blockedLoop': { text: 'When the event loop counts as blocked. See docs/slow.md.' },
   buffer: { text: 'Memory and delay for undelivered spans. See docs/reliability.md.' },
   metrics: { text: "Metrics, with the names and units of OpenTelemetry's semantic conventions. See docs/metrics.md." },
-  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. What exceeds a limit is dropped and counted.' },
+  limits: { text: 'Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted.' },
   '': {
     name: 'LightTraceOptions',
     text: [
@@ -264,7 +264,7 @@ const VARIABLES = [
   { rows: ['resource'], text: 'Resource attributes: `k=v,k2=v2`, percent-encoded.' },
   {
     names: ['OTEL_RESOURCE_ATTRIBUTES_NODE_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_UID'],
-    text: 'Set by the OpenTelemetry operator in Kubernetes: `k8s.node.name`, `k8s.pod.name`, `k8s.pod.uid`.'
+    text: '`k8s.node.name`, `k8s.pod.name`, `k8s.pod.uid` of the resource. The OpenTelemetry operator for Kubernetes sets them.'
   },
   { rows: ['logLevel'], text: "`error` or `none` silences light-trace's warnings." },
   { rows: ['propagators'], text: '`tracecontext`, `baggage`, `none`; with `@opentelemetry/propagator-b3` installed, also `b3` and `b3multi`.' },
@@ -273,7 +273,7 @@ const VARIABLES = [
     default: '`parentbased_always_on`, `1`',
     text: '`always_on`, `always_off` or `traceidratio`, with or without the prefix `parentbased_`. `_ARG` is the ratio for `traceidratio`.'
   },
-  { rows: ['exporter'], text: '`otlp`, `otlp/stdout`, `console` or `none`. The first supported one in a list is used.' },
+  { rows: ['exporter'], text: '`otlp`, `otlp/stdout`, `console` or `none`. In a list, the first supported value applies.' },
   {
     rows: ['exporter.url'],
     default: '`http://localhost:4318`',
@@ -282,9 +282,9 @@ const VARIABLES = [
   {
     names: ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
     default: '`http/protobuf`',
-    text: 'For `grpc` and `http/json`, light-trace logs a warning and uses `http/protobuf`.'
+    text: 'For `grpc` and `http/json`, light-trace warns and uses `http/protobuf`.'
   },
-  { rows: ['exporter.headers'], text: 'Headers to send: `k=v,k2=v2`, percent-encoded.' },
+  { rows: ['exporter.headers'], text: 'Headers of the exports: `k=v,k2=v2`, percent-encoded.' },
   { rows: ['exporter.compression'], text: '`none`, `gzip` or `zstd`.' },
   { rows: ['exporter.timeoutMs'], text: 'Milliseconds for one attempt. `0`: no limit.' },
   { rows: ['exporter.ca'], text: 'PEM file with trusted certificate authorities.' },
@@ -299,7 +299,7 @@ const VARIABLES = [
     text: 'Ignored, with one line at `info`: `buffer.maxBytes` limits the buffer in bytes, not in spans.'
   },
   { rows: ['batch.maxSpans'], default: '', text: 'Maximum number of spans per export. By default only bytes limit an export.' },
-  { rows: ['metrics.exporter'], default: 'off', text: '`otlp`, `otlp/stdout`, `prometheus`, or a list: turns [metrics](metrics.md) on. `none`: no export.' },
+  { rows: ['metrics.exporter'], default: 'off', text: '`otlp`, `otlp/stdout`, `prometheus`, or a list of these: turns [metrics](metrics.md) on. `none`: no export.' },
   { rows: ['metrics.intervalMs'], text: 'See `metrics.intervalMs`.' },
   {
     names: ['OTEL_METRIC_EXPORT_TIMEOUT'],
@@ -317,7 +317,7 @@ const VARIABLES = [
     rows: ['logRecords.flushDelayMs', 'logRecords.maxRecords'],
     names: ['OTEL_BLRP_EXPORT_TIMEOUT'],
     default: '`1000`, none, `30000`',
-    text: 'Like the `BSP` variables, for log records.'
+    text: 'Like the `OTEL_BSP_*` variables, for log records.'
   },
   { names: exporterVariables('LOGS'), default: 'those without `LOGS`', text: 'Like the `TRACES` variables, for log records.' },
   { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Ignored, with one line at `info`: log records share the buffer of spans.' },
@@ -347,9 +347,9 @@ const VARIABLES = [
   },
   {
     rows: ['environmentTrace'],
-    text: 'The trace of the parent process, as W3C headers. It becomes the parent of spans without one, such as those of jobs, but not of requests.'
+    text: 'W3C headers: the parent of spans that have none, such as those of jobs. Requests ignore it.'
   },
-  { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Node's own tracer. light-trace warns: each request would get two SERVER spans." },
+  { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Turn on Node's own tracer. light-trace then warns, because each request gets two SERVER spans." },
   {
     names: ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'],
     text: 'A [declarative configuration file](#a-configuration-file). It replaces all other `OTEL_*` variables.'

@@ -1,6 +1,6 @@
 'use strict'
 
-// Both for a day: the SDK goes on as before. light-trace makes SERVER spans of its own beside it and sends them elsewhere. Calls are
+// Run both for a while: the SDK goes on as before. light-trace makes SERVER spans of its own beside it and sends them elsewhere. Calls are
 // left to the SDK, whose span is the active one: a CLIENT span of light-trace's would have a parent that its collector never gets.
 
 require('./node-sdk.cjs')

@@ -9,7 +9,7 @@ const { trace } = require('@opentelemetry/api')
 const lightTrace = require('light-trace')
 const { docsCode } = require('../../../test/support/docs-code.js')
 
-const [sideBySide, inOneTrace] = docsCode('migration.md', 'Both for a day', 'js')
+const [sideBySide, inOneTrace] = docsCode('migration.md', 'Run both for a while', 'js')
   .map((code) => runInThisContext(`(${/app\.register\(lightTrace, (\{.*\})\)/.exec(code)[1]})`))
 
 module.exports = { register, sideBySide, inOneTrace }
