@@ -19,7 +19,7 @@ const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
 
-const OLDEST_FASTIFY = 5 // its major version
+const OLDEST_FASTIFY = 5 // major version
 
 const scope = new Scope(name, version, SCHEMA_URL)
 

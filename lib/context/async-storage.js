@@ -13,7 +13,7 @@ const { storage } = processState
 
 // With AsyncContextFrame, Node keeps the values of all stores for the running code in one Map, the frame. `frames` is the frame's class,
 // with `current()` and `set(frame)`; null if these are missing or behave differently. It is found on a resource created in a frame.
-const frames = inResource((outside) => outside.runInAsyncScope(findFrames)) // `run` would leave its key behind
+const frames = inResource((outside) => outside.runInAsyncScope(findFrames)) // `storage.run` would leave its key in the frame
 
 function findFrames () {
   const probe = new AsyncLocalStorage()

@@ -50,7 +50,7 @@ function newSpanId (target) {
   } while ((target.s0 | target.s1) === 0)
 }
 
-// The eight lowercase hex digits of an int32. The result is a flat string, because V8 copies when the result is shorter than 13 characters.
+// The eight lowercase hex digits of an int32. The result is a flat string, because V8 copies results shorter than 13 characters.
 function hex (word) {
   return HEX_BYTES[word >>> 24] + HEX_BYTES[(word >>> 16) & 0xff] + HEX_BYTES[(word >>> 8) & 0xff] + HEX_BYTES[word & 0xff]
 }

@@ -91,7 +91,7 @@ function copyTrace (from, to) {
   to.tracestate = from.tracestate
 }
 
-/** Copies the span id as well. */
+/** Copies trace id, span id, flags and tracestate. */
 function copyIds (from, to) {
   copyTrace(from, to)
   to.s0 = from.s0

@@ -108,7 +108,7 @@ class QueryRedactor {
     return end
   }
 
-  /** A query, without its question mark. */
+  /** Redacts a query, which is passed without its question mark. */
   // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
   redact (query, depth = 0) {
     const mayNest = MAY_NEST.test(query)

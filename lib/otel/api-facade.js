@@ -102,7 +102,7 @@ function loadFromApp (name) {
   return createRequire(path)(path)
 }
 
-/** Resolves a package as the application's code would: from its main file, else from the working directory, else from this file. */
+/** Resolves a package as the application's code would: from the main module, the started script or the working directory, else from here. */
 function resolveFromApp (name) {
   return resolveFrom(ownRequire?.main?.filename, name) ?? resolveFrom(process.argv[1], name) ??
     resolveFrom(join(process.cwd(), 'index.js'), name) ?? (typeof __filename === 'string' ? resolveFrom(__filename, name) : undefined)

@@ -311,7 +311,7 @@ class RecordingSpan extends TraceContext {
 
   /** Releases what is encoded by now. An idle connection keeps the span of its last request in memory. */
   empty () {
-    if (this.pipeline.wantsEnding) return // a processor has it, and may export it later
+    if (this.pipeline.wantsEnding) return // a processor has the span and may export it later
     this.attributeList = null
     this.attributeShape = EMPTY_SHAPE
     if (this.details !== null) this.details.events = this.details.links = []

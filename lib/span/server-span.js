@@ -48,7 +48,7 @@ class ServerSpan extends RecordingSpan {
   get attributeCountMax () {
     const { route, peer, url } = this
     const own = route.requestAttributes(peer, url).length + peer.attributeList.length + route.attributeList.length
-    return Math.max(0, this.pipeline.limits.attributes - own / 2 - (hasQuery(url) ? 1 : 0) - 1) // the status
+    return Math.max(0, this.pipeline.limits.attributes - own / 2 - (hasQuery(url) ? 1 : 0) - 1) // minus one for the status code
   }
 
   get ownCountMax () { return OWN_MAX + this.route.attributeList.length / 2 }
