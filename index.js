@@ -1,6 +1,6 @@
 'use strict'
 
-// The plugin: options -> tracer -> decorators, hooks -> close. lib/registration.js has the how.
+// The plugin: options -> tracer -> decorators, hooks -> close. The details are in lib/registration.js.
 
 const fp = require('fastify-plugin')
 const { REQUEST_KEY } = require('./lib/context/trace-context.js')
@@ -17,21 +17,21 @@ function plugin (app, options, done) {
   try {
     waiting = install(app, options)
   } catch (error) {
-    done(error) // avvio does not catch what a plugin with a callback throws
+    done(error) // avvio does not catch errors that a plugin with a callback throws
     return
   }
   if (waiting === null) done()
   else waiting.then(() => done(), done)
 }
 
-/** @returns {Promise<void> | null} where there is something to wait for */
+/** @returns {Promise<void> | null} a promise if the caller must wait, else null */
 function install (app, options) {
   const registration = registrationFor(app, options) // options -> tracer
   if (!registration.isIn(app)) {
     try {
       decorate(app, registration)
       addHooks(app, registration)
-    } catch (error) { // a name that is taken: the application does not start, and no onClose of ours is there
+    } catch (error) { // a decorator's name is taken: the application does not start, and our onClose hook does not exist yet
       registration.abandon(app)
       throw error
     }
@@ -47,7 +47,7 @@ function decorate (app, registration) {
   } else if (!registration.decoratesRequest) registration.warnTraceTaken()
 }
 
-// Each hook has a name that shows whose it is, as where the application does not start in time.
+// Each hook's name shows that it is ours, for example in the error when a plugin times out.
 function addHooks (app, registration) {
   const { onRequest, onError } = registration.hooksFor(app)
   app.addHook('onRoute', function lightTraceOnRoute (route) {
@@ -63,12 +63,12 @@ function addHooks (app, registration) {
   closeLast(app)
 }
 
-/** The `request.trace` of the running request, or undefined. */
+/** The `request.trace` of the active request, or undefined. */
 function current () {
   return ownContextManager.active()?.getValue(REQUEST_KEY) ?? activeManager.active().getValue(REQUEST_KEY)
 }
 
-// What follows is loaded by its users only.
+// The modules of the following functions are loaded on first use.
 
 function traceClient (client) {
   return load('trace-client').traceClient(client)
@@ -85,7 +85,7 @@ function run (carrier, options, fn) {
 const lightTrace = fp(plugin, { fastify: '>=5', name: 'light-trace' })
 
 module.exports = lightTrace
-// One by one, as Node looks for the names that an ES module may import.
+// Assigned one by one, so that Node detects the names that an ES module can import.
 module.exports.default = lightTrace
 module.exports.lightTrace = lightTrace
 module.exports.current = current

@@ -2,16 +2,16 @@
 
 // node --import light-trace/register app.js
 //
-// Traces every Fastify application of the process, configured by the environment alone, without a line in its
-// code. An application that registers light-trace itself is traced as it says there.
+// Traces every Fastify application of the process without code changes. The configuration comes from environment variables. If an
+// application registers light-trace itself, its own options apply.
 
 const { subscribe } = require('node:diagnostics_channel')
 const { retainTickRecord } = require('./lib/runtime/timers.js')
 
-retainTickRecord() // as early as can be, see lib/registration.js
+retainTickRecord() // as early as possible, see lib/registration.js
 
-// Published at the end of Fastify's factory, before anybody else can register anything: our hooks come first. All else is loaded here:
-// most processes and workers under NODE_OPTIONS have no Fastify.
+// Published at the end of Fastify's factory, before other code can register anything, so our hooks come first. The rest of the package is
+// loaded only then, because most processes and workers under NODE_OPTIONS do not use Fastify.
 subscribe('fastify.initialization', ({ fastify }) => {
   try {
     const { OLDEST_FASTIFY, closeLast } = require('./lib/registration.js')
@@ -20,7 +20,7 @@ subscribe('fastify.initialization', ({ fastify }) => {
       fastify.register(require('./index.js'), { [Symbol.for('light-trace.automatic')]: true })
     } else warn(`an application is not traced: it uses Fastify ${fastify.version}, but light-trace needs Fastify ${OLDEST_FASTIFY} or later`)
   } catch (error) {
-    // What a subscriber throws would end the process.
+    // An error thrown in a subscriber would end the process.
     warn(`an application is not traced: ${error?.message}`)
   }
 })

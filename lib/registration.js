@@ -1,6 +1,6 @@
 'use strict'
 
-// How an application is traced, from `register` to its close, and which of several registrations holds.
+// A registration traces an application from `register` to its close. This file also decides which of several registrations applies.
 
 const { subscribe } = require('node:diagnostics_channel')
 const { name, version } = require('../package.json')
@@ -19,23 +19,24 @@ const { ownHook, traceGetterOf } = require('./fastify/keys.js')
 const { noteDeclaration, warnAboutRoute } = require('./fastify/routes.js')
 const { openOutbound } = require('./outbound/index.js')
 
-const OLDEST_FASTIFY = 5 // its major version
+const OLDEST_FASTIFY = 5 // major version
 
 const scope = new Scope(name, version, SCHEMA_URL)
 
-// One registration per root instance; all scopes of an application share its server.
+// One registration per root instance. The key is the server, which all scopes of an application share.
 const { registrations } = processState
 
-retainTickRecord() // as early as can be: what V8 has forgotten it does not learn again
+retainTickRecord() // as early as possible, because V8 does not relearn what it has dropped, see lib/runtime/timers.js
 
-const closing = new WeakSet() // the servers of the applications that have the hook of `closeLast`
+const closing = new WeakSet() // the servers of applications that have the hook of `closeLast`
 
 subscribe('fastify.initialization', guarded(({ fastify }) => closeLast(fastify)))
 
 /**
- * Closes an application's registration behind its onClose hooks, so that what they do is delivered. The hook that was added first runs
- * last. So it is added when the application is made: with `app.register(lightTrace)` without await, the application's own hooks are
- * there before its plugins are loaded. An application that was made before this file was loaded gets it with its registration.
+ * Closes an application's registration after its other onClose hooks, so that their spans are exported. The onClose hook that is added first
+ * runs last, so ours is added when the application is created. Registration would be too late: without `await app.register(lightTrace)`, the
+ * application adds its own hooks before its plugins are loaded. If the application was created before this file was loaded, it gets the
+ * hook with its registration.
  */
 function closeLast ({ server, onClose }) {
   if (closing.has(server)) return
@@ -43,10 +44,10 @@ function closeLast ({ server, onClose }) {
   onClose(async function lightTraceOnClose () { await registrations.get(server)?.close() })
 }
 
-// In the options of light-trace/register.
+// Marks the options of light-trace/register.
 const kAutomatic = Symbol.for('light-trace.automatic')
 
-// The first registration under an app's root holds, except that one in its code counts instead of that of light-trace/register.
+// The first registration under an app's root applies. Exception: a registration in the app's code replaces that of light-trace/register.
 function registrationFor (app, options) {
   const earlier = registrations.get(app.server)
   if (earlier !== undefined && (!earlier.isAutomatic || options[kAutomatic] === true)) {
@@ -58,7 +59,7 @@ function registrationFor (app, options) {
   const handed = earlier?.retire() ?? {}
   try {
     registration.tracer.attachFeatures(app)
-  } catch (error) { // a level that the logger has not
+  } catch (error) { // for example, a level that the logger does not have
     registration.abandon(app)
     throw error
   }
@@ -69,9 +70,9 @@ function registrationFor (app, options) {
 
 class Registration {
   #hooks = null
-  #replacement = null // the registration that counts instead of this one in its own scope
+  #replacement = null // the registration that replaces this one, if it has the same scope
   #isOpen = false
-  #notesRoutes // whether the place where a route is declared is noted
+  #notesRoutes // whether to record where in the code a route is declared
   #closeOutbound
 
   constructor (app, options) {
@@ -91,24 +92,24 @@ class Registration {
     this.decorator = decoratorOf(tracer) // `app.lightTrace`
     this.noTrace = new NoRequestContext(tracer, INVALID_SPAN, null, true)
     this.traceGetter = traceGetterOf(this.noTrace) // `request.trace`
-    if (this.isAutomatic) this.takeOver(this.#handOver()) // what it asks for it has whatever a route says, as after a replacement
+    if (this.isAutomatic) this.takeOver(this.#handOver()) // keeps what its options enable, whatever a route's options are, as after a replacement
   }
 
-  /** Whether `app` or a scope around it is traced by this registration already. */
+  /** Whether this registration already traces `app` or an enclosing scope. */
   isIn (app) { return app.lightTrace === this.decorator }
 
-  /** The application goes on: spans and `lightTrace.current()` do not need the name. */
+  /** Only a warning, because spans and `lightTrace.current()` work without the name. */
   warnTraceTaken () {
     this.tracer.report.warn('LT_WARN_DECORATOR', 'another plugin already defines request.trace: register light-trace first, or use lightTrace.current()')
   }
 
-  /** A child scope's hooks trace that scope only. */
+  /** The hooks for a scope. Hooks of a child scope trace only that scope. */
   hooksFor (app) {
     const hooks = fastifyHooks(app, this.tracer, this.noTrace)
     return this.isAutomatic ? this.#exchangeable(hooks) : hooks
   }
 
-  /** Hooks that can be replaced: Fastify keeps those that it was given first, and with them the first place among all hooks. */
+  /** Hooks whose functions can be replaced later. The replacement keeps their position, the first of all hooks. */
   #exchangeable (hooks) {
     this.#hooks = hooks
     const registration = this
@@ -118,14 +119,14 @@ class Registration {
     }
   }
 
-  /** Sees a route that is declared. Wrong options throw where they stand. */
+  /** Called for each declared route. Invalid options throw at the declaration. */
   declared (route, scope) {
     features.attachForRoute(this.tracer, resolveRouteOptions(route.config?.trace))
     warnAboutRoute(route, this.tracer.report, scope)
     if (this.#notesRoutes) noteDeclaration(route)
   }
 
-  /** Adds what features have of hooks and routes. */
+  /** Adds the hooks and routes of features. */
   install (app) {
     for (const part of this.tracer.parts.values()) part.install?.(app, app === this.app)
   }
@@ -145,14 +146,14 @@ class Registration {
     await this.#end()
   }
 
-  /** Ends where `app` does not start, because a decorator's name is taken in it. */
+  /** Ends the registration if `app` cannot start, for example because a decorator's name is taken. */
   abandon (app) {
     if (app !== this.app) return
     registrations.delete(app.server)
     this.#end()
   }
 
-  /** Ends, before a request has come. Returns what waits in parts of the tracer, by their names. */
+  /** Ends the registration before the first request. Returns the waiting data of the tracer's parts, by their names. */
   retire () {
     const handed = this.#handOver()
     this.#end()
@@ -162,13 +163,13 @@ class Registration {
   }
 
   /**
-   * Does what the registration in the application's code does, as far as all that belongs to one. That one may be of another copy of
-   * this package, so that only its methods are there.
+   * Delegates to the registration in the application's code, if that has the same scope. It may come from another copy of this package, so
+   * only its public members can be used.
    */
   follow (explicit) {
     const { app } = this
     explicit.decoratesRequest = this.decoratesRequest
-    if (explicit.app !== app) return // its own scope gets its own
+    if (explicit.app !== app) return // it adds its own hooks to its own scope
     this.#replacement = explicit
     this.#hooks = explicit.hooksFor(app)
     this.#notesRoutes = explicit.tracer.settings.codeLocation
@@ -189,7 +190,7 @@ class Registration {
   }
 }
 
-// Where the code registers light-trace in a child scope only, the rest of the application is not traced.
+// Used if the code registers light-trace only in a child scope. The rest of the application is not traced then.
 const INACTIVE = {
   onRequest: (request, reply, done) => done(),
   onError: (request, reply, error, done) => done(),

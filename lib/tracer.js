@@ -1,6 +1,6 @@
 'use strict'
 
-// The composition root: the only file that sees all stages. Options in, spans out.
+// The composition root: the only file that knows all stages. Options in, spans out.
 
 const { SAMPLED, PARENT_LOCAL, parentIn, SPAN_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('./context/trace-context.js')
 const { processState } = require('./runtime/process-state.js')
@@ -23,11 +23,11 @@ const { Exporter } = require('./export/exporter.js')
 const { attempt } = require('./runtime/report.js')
 const features = require('./features.js')
 
-// A TCP socket takes two turns, TLS over it two more.
+// A TCP socket takes two turns of the event loop, and TLS takes two more.
 const CLOSE_TURNS_MAX = 8
 
 class Tracer {
-  #late = new Set() // what has come after the close, and was said
+  #late = new Set() // the kinds of late data that were reported after the close
 
   constructor (settings, report, scope) {
     this.settings = settings
@@ -38,36 +38,36 @@ class Tracer {
     this.slow = { ...settings.slow } // `configFile` may change it, see RouteInfo
     this.ignore = settings.ignore // which requests get no span, or null
     this.rateLimit = settings.maxSampledPerSecond === Infinity ? null : new RateLimit(settings.maxSampledPerSecond)
-    this.keep = null // what decides about requests that have ended, and about their children
-    this.ownStarter = null // of our own spans
+    this.keep = null // decides about ended requests and their children
+    this.ownStarter = null // starts our own spans
     this.contextManager = ownContextManager
     this.enter = asyncStorage.call
-    this.propagator = null // a foreign one; null for our own W3C code
-    this.sdkInterop = null // null unless an SDK has a say in our requests
+    this.propagator = null // a foreign propagator; null for our own W3C code
+    this.sdkInterop = null // null unless an SDK takes part in our requests
     this.mode = 'undecided'
     this.output = null
     this.pipeline = null
     this.redactor = new QueryRedactor(settings.redactQuery, report)
-    this.outbound = null // what outbound/index knows of this app
-    this.starter = null // `ownStarter`, or `sdkInterop` where an SDK has a say
+    this.outbound = null // the state of outbound/index for this app
+    this.starter = null // `ownStarter`, or `sdkInterop` if an SDK takes part
     this.isClosed = false
-    this.repeats = null // what follows calls that may be repeated, and folds them
+    this.repeats = null // tracks repeated calls and folds them
     this.environmentParent = settings.environmentTrace === null ? null : remoteSpanOf(settings.environmentTrace)
-    this.invocations = null // an AsyncLocalStorage of attributes for the requests that run in it
+    this.invocations = null // an AsyncLocalStorage with attributes for the requests that run in it
     this.tracerProvider = new ApiTracerProvider(() => this, activeManager)
-    this.observer = null // what measures requests and calls
+    this.observer = null // measures requests and calls
     this.omit = null // which attributes must not leave the process
-    this.exceptionLog = null // what takes exceptions in place of their spans, or beside them
-    this.parts = new Map() // of the features that are asked for, see features.js
+    this.exceptionLog = null // receives exceptions instead of, or in addition to, their spans
+    this.parts = new Map() // the parts of the enabled features, see features.js
     this.attachFeatures()
   }
 
-  /** @param {object} [app] once it has this tracer */
+  /** @param {object} [app] the application, once it has this tracer */
   attachFeatures (app) {
     if (!this.settings.disabled) features.attach(this, app)
   }
 
-  /** Decides how spans leave, once: in onReady, or at the first span before it. */
+  /** Decides once how spans are exported: in onReady, or at an earlier first span. */
   open () {
     if (this.pipeline !== null) return
     const { settings, report } = this
@@ -80,18 +80,18 @@ class Tracer {
     this.starter = this.sdkInterop ?? this.ownStarter
     this.useGlobals()
     for (const part of this.parts.values()) part.open?.()
-    // A variable that disables the application, or an SDK that is registered globally: its code does not show them.
+    // Logged as `info` if the code does not show the reason: a variable disables tracing, or an SDK is registered globally.
     const isByOptions = this.mode === 'sdk' ? Boolean(settings.tracerProvider) : settings.disabledBy !== 'OTEL_SDK_DISABLED'
     report.info(`light-trace in mode ${this.mode}: ${this.output.reason}`, isByOptions ? 'debug' : 'info')
   }
 
-  /** Finds out what else is registered with the API. Requests are entered by its context manager, if there is one. */
+  /** Finds other packages that are registered with the API. If one registered a context manager, requests are entered through it. */
   useGlobals () {
     this.propagator = propagatorFor(this.settings, this.report)
     if (foreignManager() !== undefined) {
       this.contextManager = activeManager
       processState.openApps.addForeignManager(activeManager)
-      // And in our own storage: an instrumentation that runs the handler in a context of its own would hide the request.
+      // Also enter our own storage, because an instrumentation that runs the handler in its own context would hide the request.
       this.enter = (context, done) => activeManager.with(context, () => asyncStorage.call(context, done))
       this.enableInterop()
     }
@@ -104,12 +104,12 @@ class Tracer {
     if (this.pipeline !== null && this.sdkInterop !== null) this.starter = this.sdkInterop
   }
 
-  /** Whether ids and flags alone decide about a request, and no processor sees it start. */
+  /** Whether ids and flags are enough to decide about a request, and no processor is called at its start. */
   get decidesByIds () {
     return !this.sampler.isCustom && this.keep === null && this.pipeline !== null && !this.pipeline.wantsStart
   }
 
-  /** A span under the one that is active in `context`, else the root of a new trace. `given`: the API's SpanOptions. @param {Context} [context] */
+  /** A child of the active span in `context`, or the root of a new trace. `given` are the API's SpanOptions. @param {Context} [context] */
   startSpan (name, given, context = EMPTY_CONTEXT, scope = this.scope) {
     if (this.pipeline === null) {
       if (this.isClosed) return wrapSpanContext(parentIn(context))
@@ -123,25 +123,25 @@ class Tracer {
     return this.starter.startChild(typeof name === 'string' ? name : textOf(name), options, parents, scope)
   }
 
-  /** The span of TRACEPARENT is the parent of work that has no other: a job, a command line. */
+  /** The context in which the span of TRACEPARENT is the parent, for work that has no other parent: a job, a command line. */
   underEnvironment (context, options) {
     const isOwn = options?.root === true || parentIn(context) !== undefined
     return isOwn ? context : context.setValue(SPAN_KEY, this.environmentParent)
   }
 
-  /** Requests and calls must ask from now on whether it has a span for them. */
+  /** From now on, requests and calls check whether instrumentation-http has a span for them. */
   onHttpInstrumentation () {
-    // It throws for a file that cannot be read just now, for example: the next span asks again.
+    // If this throws, for example because a file cannot be read, the next span tries again.
     this.report.attempt('LT_WARN_BUG', 'a span of instrumentation-http was not noticed', () => {
       for (const tracer of processState.openApps.all()) tracer.enableInterop()
     })
   }
 
   /**
-   * A leaf span for a call that the running code makes: under the active span, or null where there is none.
-   * The callDescriptor is asked only when the span records.
+   * A leaf span for an outgoing call, under the active span. Null if no span is active. The functions of `callDescriptor` are called only
+   * if the span is recorded or measured.
    * @param {{ kind, name? (call): string, info? (call): CallInfo, target? (call, info): string, attributes (call): Array | null, startedAt? (call): number }} callDescriptor
-   *   with `info` these have the name, `target` goes behind their origin, and `attributes` has what they have not
+   *   if it has `info`, the CallInfo has the name, `target` is appended to its origin, and `attributes` returns only the other attributes
    * @param {object} call the library's own object
    */
   // HOT, once per outgoing call. Budget: 1 object.
@@ -151,16 +151,16 @@ class Tracer {
     if (folded === null && this.sdkInterop !== null && this.sdkInterop.hasClientSpan(context)) return null
     const measures = !isFold && this.observer !== null && callDescriptor.kind === KIND_CLIENT
     const isSampled = (parent.flags & SAMPLED) !== 0
-    // A child is recorded if its parent is, unless a Sampler, `keep` or a provider has a say.
+    // A child is recorded if its parent is, unless a Sampler, `keep` or a provider decides.
     const isByFlags = this.pipeline !== null && !this.sampler.isCustom && this.keep === null && this.output.sdkSpans === null && parent.remote !== true
     if (isByFlags && !isSampled && !measures) return this.ownStarter.startUnsampled(parent)
     const given = folded !== null ? folded.start : startOf(callDescriptor, call)
     const start = given ?? clock.now()
     const info = typeof callDescriptor.info === 'function' ? callDescriptor.info(call) : null
-    // Without an info it has none, or is a stage, which is no call.
+    // Without an info, the span is a stage, which is not a call, or has no shape.
     const shape = info === null ? (callDescriptor.kind === KIND_INTERNAL ? STAGE : null) : folded === null ? info.shape : null
     const repeats = shape === null || shape === STAGE ? null : this.repeats
-    // A Sampler of the SDK is asked for each.
+    // Not folded if a Sampler of the SDK decides, because it must be asked about each call.
     if (repeats !== null && repeats.foldAfter !== 0 && (isByFlags ? isSampled : this.output.sdkSpans === null && !this.sampler.isCustom)) {
       const one = repeats.fold(parent, callDescriptor, call, context, start, info)
       if (one !== null) return one
@@ -175,17 +175,17 @@ class Tracer {
     }
     this.stats.started++
     const span = new ChildSpan(this.pipeline, start, info === null ? callDescriptor.name(call) : info.name, callDescriptor.kind, this.scope)
-    span.callShape = shape // at once: the store into a new object costs nothing
+    span.callShape = shape // set here, because a store into a new object is free
     if (measures) span.observer = this.observer.calls
     span.inheritFrom(parent, PARENT_LOCAL)
-    const hasTarget = isSampled && info !== null && info.origin !== '' // no metric has it
+    const hasTarget = isSampled && info !== null && info.origin !== '' // only exported spans need it, metrics do not
     span.setCallInfo(info, hasTarget ? callDescriptor.target(call, info) : '', callDescriptor.attributes(call))
     if (repeats !== null) repeats.remember(parent, span)
     if (isSampled) this.pipeline.started(span, context)
     return span
   }
 
-  /** The same in the API's terms, where a Sampler, `keep` or a provider has a say; and what a metric needs of its attributes. */
+  /** Starts the span through `startSpan`, for when a Sampler, `keep` or a provider decides. Also returns the attributes for metrics. */
   startByOptions (callDescriptor, call, context, info, startTime) {
     const own = callDescriptor.attributes(call) ?? []
     const attributes = info === null ? own : info.allAttributes(info.origin === '' ? '' : callDescriptor.target(call, info), own)
@@ -198,7 +198,8 @@ class Tracer {
     const context = requestContext.here()
     const parent = this.plainParentIn(context)
     if (parent !== null && (parent.flags & SAMPLED) === 0 && parent instanceof NonRecordingSpan && read(options, 'root') !== true) {
-      // No step under it is sampled either: it stands in for them, and no context is made, which is most of what `withSpan` costs.
+      // No step below an unsampled span is sampled, so the parent is used for the step. This saves the new context, which is most of the
+      // cost of `withSpan`.
       this.stats.started++
       this.stats.unsampled++
       return runUnrecorded(parent, this.contextManager, context, fn)
@@ -208,10 +209,10 @@ class Tracer {
     return runInSpan(this.guarded(span), this.contextManager, context.setValue(SPAN_KEY, span), fn, span)
   }
 
-  /** `span` as our own code may call it: in SDK mode it is not ours, and may throw. */
+  /** `span` in a form that our code can call safely. In SDK mode the span is not ours and may throw. */
   guarded (span) { return this.sdkInterop === null ? span : this.sdkInterop.guarded(span) }
 
-  /** The active span of `context` where it alone decides about its children; else null. */
+  /** The active span of `context` if it alone decides whether its children are sampled, else null. */
   plainParentIn (context) {
     if (this.sdkInterop !== null || this.settings.disabled || !this.decidesByIds || context.getValue(SUPPRESS_KEY) === true) return null
     const parent = parentIn(context)
@@ -220,21 +221,21 @@ class Tracer {
 
   inject (requestContext, headers) { return inject(this, requestContext, headers) }
 
-  /** Lines may wait in an application that is not ready, or never will be: those of a start that fails. */
+  /** Opens the tracer if log lines are waiting. The application may not be ready yet, or never become ready because its start fails. */
   openIfAwaited () {
     if (this.pipeline === null && !this.isClosed && [...this.parts.values()].some(({ isWaiting }) => isWaiting)) this.open()
   }
 
-  /** Sends what there is. Never rejects. */
+  /** Sends everything that is buffered. Never rejects. */
   async flush (options) {
     this.openIfAwaited()
     for (const part of this.parts.values()) part.settle?.()
     await this.ofAll((end) => end.flush?.(options))
   }
 
-  /** Waits, some turns of the event loop, for the last responses: they close with their sockets, after the server. */
+  /** Waits a few turns of the event loop for the last responses. They close with their sockets, after the server. */
   async drained () {
-    // An unsampled request counts as ended at once, but is measured when it is over.
+    // With metrics it always waits all turns: an unsampled request counts as ended at once, but is measured when it ends.
     const isDrained = () => this.observer === null && this.stats.ended >= this.stats.started
     for (let turn = 0; turn < CLOSE_TURNS_MAX && !isDrained(); turn++) {
       await new Promise((resolve) => clock.setImmediate(resolve))
@@ -253,10 +254,10 @@ class Tracer {
     await this.ofAll((end) => end.close?.())
   }
 
-  /** What sends spans and what else is sent, all at once; the parts first, which may have spans to send. */
+  /** Calls `fn` with all parts and the output, and waits for all. The parts come first, because they may still have spans to send. */
   async ofAll (fn) { await Promise.all([...this.parts.values(), ...this.output === null ? [] : [this.output]].map(fn)) }
 
-  /** Counts what came too late to be sent, and says once for each kind that there was any. */
+  /** Counts data that came too late to be sent, and warns once for each kind. */
   lostAfterClose (stats, what) {
     stats.drop('after_shutdown', 1)
     if (this.#late.has(what)) return
@@ -272,23 +273,22 @@ class Tracer {
   }
 }
 
-/** When a call began that is reported later; undefined: now, by the provider's own clock. */
+/** The start time of a call that is reported later. Undefined means now, by the provider's own clock. */
 function startOf (callDescriptor, call) {
   return typeof callDescriptor.startedAt === 'function' ? callDescriptor.startedAt(call) : undefined
 }
 
-/** Whether a span that is to be started is instrumentation-http's, which has come before Fastify and before our channels. */
+/** Whether the span to start belongs to instrumentation-http, which runs before Fastify and before our diagnostics channels. */
 function isOfHttpInstrumentation ({ kind }, context, scope) {
   if (kind === KIND_CLIENT) return scope.name === HTTP_INSTRUMENTATION
-  // By whatever name. Inside a request it is a library's: GraphQL's operations are of that kind.
+  // The scope may have any name. A SERVER span inside a request belongs to another library: GraphQL operations have this kind.
   return kind === SPAN_KIND_SERVER && context.getValue(REQUEST_KEY) === undefined
 }
 
-/** A span's name that is no string, as text. */
+/** A span name that is not a string, as text. */
 function textOf (name) { return attempt(() => String(name)) ?? typeof name }
 
-// How spans leave the process, decided once per tracer in the order of decision D6 (docs/decisions.md): by a feature, else to a
-// collector or nowhere.
+// Where spans go, decided once per tracer in the order of decision D6 (docs/decisions.md): to a feature, else to a collector or nowhere.
 
 function exportMode (tracer) {
   const mode = ownMode(tracer)
@@ -307,14 +307,14 @@ function ownMode (tracer) {
   return toCollector(settings, stats, report)
 }
 
-// Spans are made and counted, and go nowhere.
+// Spans are created and counted, but not exported.
 function toNone (mode, stats, reason) {
   const nothing = async () => {}
   return new ExportMode(mode, reason, { accept: () => stats.drop('exporter_none', 1), flush: nothing, close: nothing })
 }
 
 function toCollector ({ exporter, buffer, batch, closeTimeoutMs, logLevel, resource }, stats, report) {
-  // None of the user's functions: spans that wait for a collector must not keep the application in memory.
+  // Without the user's functions, because spans that wait for a collector must not keep the application in memory.
   const settings = { exporter, buffer, batch, closeTimeoutMs, logLevel }
   const otlp = new Exporter({ settings, prefix: new ExportRequestPrefix(resource), stats, report, suppress, areThinned: true })
   return new ExportMode('native', `spans go to ${exporter.printableUrl}`, new SpanEncoder(otlp), otlp)
@@ -325,32 +325,32 @@ function suppress (fn) {
   return asyncStorage.run(SUPPRESSED, suppressThere, undefined, fn)
 }
 
-// Suppresses also in a context manager that is registered with the API: timers keep the context in which they are armed.
+// Also suppresses in a context manager that is registered with the API, because timers keep the context in which they were created.
 function suppressThere (fn) {
   const manager = foreignManager()
   return manager === undefined ? fn() : manager.with(SUPPRESSED, fn)
 }
 
-/** The chosen way: a sink that takes ended spans, and behind it an exporter if they go to a collector. */
+/** The chosen export: a sink that receives ended spans, and the exporter behind it if they go to a collector. */
 class ExportMode {
   constructor (mode, reason, sink, exporter = null, sdkSpans = null) {
     this.mode = mode
     this.reason = reason
     this.sink = sink
     this.exporter = exporter
-    this.sender = exporter ?? sink // what is flushed and closed
-    this.sdkSpans = sdkSpans // what makes the spans if an SDK's provider does
+    this.sender = exporter ?? sink // the one to flush and close
+    this.sdkSpans = sdkSpans // creates the spans if an SDK's provider does, else null
     this.suppress = suppress
-    this.isBeside = false // whether span processors have the spans as well
+    this.isBeside = false // whether span processors receive the spans too
   }
 
-  /** What may be waiting in memory, shared with log records; undefined where nothing waits here. */
+  /** The memory budget of waiting data, shared with log records. Undefined if there is no exporter. */
   get budget () { return this.exporter?.budget }
 
-  /** The connection for another path of the collector's server; null if there is none or it is another server. */
+  /** The connection, for an exporter to another path of the same server. Null if there is no connection, or the server differs. */
   shareConnection (exporter) { return this.exporter?.shareConnection(exporter) ?? null }
 
-  /** Hands spans to processors as well: `sink` calls the one that is here, and is flushed and closed in its place. */
+  /** Also passes spans to processors. The given `sink` calls the present sink, and is flushed and closed instead of it. */
   useBeside (sink, reason) {
     this.isBeside = true
     this.sink = this.sender = sink

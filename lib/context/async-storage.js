@@ -1,19 +1,19 @@
 'use strict'
 
-// The one AsyncLocalStorage of the process, and the only place that asks which kind it is.
+// The one AsyncLocalStorage of the process. Only this file distinguishes AsyncContextFrame from async_hooks.
 //
-// A request is entered as a step is, by `call`: what dispatched it (Node's parser, `inject`, `app.routing()`) is in its own context
-// again as soon as that returns. `enterWith` would not do: on async_hooks (Node 20 and 22) it would stay on the connection's
-// resource, and whatever runs before our hook on the next request of the connection would read this client's live store.
+// Requests and steps are both run by `call`. When it returns, the code that dispatched the request (Node's parser, `inject`,
+// `app.routing()`) has its own context again. `enterWith` does not work: on async_hooks (Node 20 and 22) the context would stay on the
+// connection's resource. Code that runs before our hook on the connection's next request would then read this client's live store.
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const { processState } = require('../runtime/process-state.js')
 
 const { storage } = processState
 
-// On AsyncContextFrame Node keeps what all stores hold for the running code in one Map, a frame. This is its class, with `current()`
-// and `set(frame)`; null where they are not there, or do something else. It is found on a resource that was made in a frame.
-const frames = inResource((outside) => outside.runInAsyncScope(findFrames)) // `run` would leave its key behind
+// With AsyncContextFrame, Node keeps the values of all stores for the running code in one Map, the frame. `frames` is the frame's class,
+// with `current()` and `set(frame)`; null if these are missing or behave differently. It is found on a resource created in a frame.
+const frames = inResource((outside) => outside.runInAsyncScope(findFrames)) // `storage.run` would leave its key in the frame
 
 function findFrames () {
   const probe = new AsyncLocalStorage()
@@ -28,7 +28,7 @@ function findFrames () {
     Frame.set(frame)
     storage.enterWith(true)
     return isLeft && probe.getStore() === true && Frame.current().get(storage) === true ? Frame : null
-  } catch { // Node 20 and 22 have none, another Node keeps it elsewhere
+  } catch { // Node 20 and 22 have no frames, and other versions may keep them elsewhere
     return null
   } finally {
     probe.disable()
@@ -40,22 +40,22 @@ function inResource (fn) {
   try {
     return fn(resource)
   } finally {
-    resource.emitDestroy() // else Jest takes it for a handle that is open
+    resource.emitDestroy() // otherwise Jest reports it as an open handle
   }
 }
 
-/** What all stores hold for the running code, on AsyncContextFrame. */
+/** The values of all stores for the running code, with AsyncContextFrame; else undefined. */
 function currentFrame () {
   return frames === null ? undefined : frames.current()
 }
 
-/** Makes `context` active for the rest of what Node has called, on AsyncContextFrame beside what other stores hold in `frame`. */
+/** Makes `context` active for the rest of the current callback. With AsyncContextFrame, other stores get their values from `frame`. */
 function enterFrom (frame, context) {
   if (frames !== null) frames.set(frame)
   storage.enterWith(context)
 }
 
-/** The active context, or undefined. HOT, some times per request. Node's own getter looks a store up twice. */
+/** The active context, or undefined. HOT, several times per request. Avoids Node's getter, which looks up the store twice. */
 function active () {
   return frames === null ? storage.getStore() : storeIn(frames.current())
 }
@@ -64,35 +64,35 @@ function storeIn (frame) {
   return frame === undefined ? undefined : frame.get(storage)
 }
 
-/** Runs `fn` with `context` active and returns what it returns. */
+/** Runs `fn` with `context` active and returns its result. */
 function run (context, fn, thisArg, ...args) {
   return storage.run(context, () => Reflect.apply(fn, thisArg, args))
 }
 
-/** Runs `fn(argument)` with `context` active: `run` for the usual call, without a closure and an array for the arguments. HOT, once per request and step. */
+/** Runs `fn(argument)` with `context` active. Like `run`, but without a closure and an array of arguments. HOT, once per request and step. */
 function call (context, fn, argument) {
   return frames === null ? storage.run(context, callPlainly, fn, argument) : callInFrame(context, fn, argument)
 }
 
-// Node calls what it runs with null as `this`.
+// Node's `run` would call `fn` itself with null as `this`.
 function callPlainly (fn, argument) {
   return fn(argument)
 }
 
-// `run` copies the frame twice, as it enters and as it leaves: two thirds of what a step cost. Here one that holds no other store is
-// not copied but made, and at the end the one that was there comes back as it was.
+// Node's `run` copies the frame on entry and on exit, which was two thirds of the cost of a step. Here, a frame that holds no other store
+// is created instead of copied, and on exit the previous frame is restored.
 function callInFrame (context, fn, argument) {
   const before = frames.current()
   const outer = storeIn(before)
   if (outer === context) return fn(argument)
-  if (outer !== undefined && before.size === 1) frames.set(undefined) // it is ours alone
+  if (outer !== undefined && before.size === 1) frames.set(undefined) // the frame holds only our store
   storage.enterWith(context)
   const inner = frames.current()
   try {
     return fn(argument)
   } finally {
     if (frames.current() === inner) frames.set(before)
-    else storage.enterWith(outer) // `fn` has entered another store (a user, a tenant), which stays, as it does with `run`
+    else storage.enterWith(outer) // `fn` entered another store (a user, a tenant). It stays entered, as with `run`
   }
 }
 

@@ -5,35 +5,35 @@
 //   userId=alice,serverNode=DF%2028;region=eu;canary , empty=
 //   key    value            value   properties
 //
-// A stranger may fill it: it is read only on demand and when a call goes out, and members that cannot be understood are left out.
+// Any client can fill it. So it is read only on demand and for outgoing calls, and members that cannot be parsed are dropped.
 
 const { attempt } = require('../runtime/report.js')
 
-// The SDKs' limits, in and out: unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
+// The SDKs' limits, for incoming and outgoing headers. Unbounded baggage has taken services down (GHSA-8988-4f7v-96qf).
 const BYTES_MAX = 8192
 const MEMBERS_MAX = 180
 const MEMBER_BYTES_MAX = 4096
 
-// What has to be percent-encoded. In properties '%' is left as it is.
+// Characters that must be percent-encoded. In properties, '%' is not encoded.
 const NOT_KEY = /[^\w!#$&'*+.^`|~-]+/g
 const NOT_VALUE = /[^!#$&-+\--:<-[\]-~]+/g
 const NOT_PROPERTIES = /[^\t -+\--~]+/g
 
-/** The baggage of a header; an empty one if the value is no string. */
+/** The baggage of a header. Empty if the value is not a string. */
 function parseBaggage (value) {
   return new Baggage(typeof value === 'string' ? value : '')
 }
 
 /**
- * The header for an outgoing call, '' for none. What exceeds the limits is left out in whole members. Never throws.
- * @param {import('@opentelemetry/api').Baggage | undefined} baggage of ours or of another library
+ * The header for an outgoing call, '' for no header. Members that exceed the limits are dropped whole. Never throws.
+ * @param {import('@opentelemetry/api').Baggage | undefined} baggage ours or another library's
  */
 function serializeBaggage (baggage) {
   if (baggage === undefined || baggage === null) return ''
   return attempt(() => baggage instanceof Baggage ? baggage.serialize() : textOf(baggage.getAllEntries())) ?? ''
 }
 
-/** The API's Baggage. Immutable, so it is read once and written once. */
+/** The API's Baggage. Immutable, so it is parsed and serialized at most once. */
 class Baggage {
   #text
   #entries
@@ -52,7 +52,7 @@ class Baggage {
   getAllEntries () { return Array.from(this.#read(), ([key, entry]) => [key, { ...entry }]) }
 
   setEntry (key, entry) {
-    const copy = attempt(() => ({ ...entry })) ?? {} // an empty one is left out of the header
+    const copy = attempt(() => ({ ...entry })) ?? {} // an empty entry does not go into the header
     return new Baggage('', new Map(this.#read()).set(key, copy))
   }
 
@@ -67,7 +67,7 @@ class Baggage {
   clear () { return new Baggage('', new Map()) }
   serialize () { return (this.#serialized ??= textOf(this.#read())) }
 
-  // A Map, so that `__proto__` and `constructor` are keys like any other.
+  // A Map, so that `__proto__` and `constructor` are ordinary keys.
   #read () { return (this.#entries ??= entriesOf(this.#text)) }
 }
 
@@ -78,7 +78,7 @@ function entriesOf (text) {
   while (at < text.length && at < BYTES_MAX && members < MEMBERS_MAX) {
     const comma = text.indexOf(',', at)
     const end = comma === -1 ? text.length : comma
-    // A member that lies across the limit is not cut.
+    // A member that crosses the limit is dropped, not cut.
     if (end > at && end <= BYTES_MAX && end - at <= MEMBER_BYTES_MAX) {
       members++
       readMember(text.slice(at, end), entries)
@@ -89,7 +89,7 @@ function entriesOf (text) {
 }
 
 function readMember (member, entries) {
-  if (/[^\t -~]/.test(member)) return // has no agreed meaning in a header
+  if (/[^\t -~]/.test(member)) return // other characters have no agreed meaning in a header
   const semicolon = member.indexOf(';')
   const pair = semicolon === -1 ? member : member.slice(0, semicolon)
   const equals = pair.indexOf('=')
@@ -97,26 +97,26 @@ function readMember (member, entries) {
   const key = decoded(pair.slice(0, equals))
   const value = decoded(pair.slice(equals + 1), inUtf8)
   if (key === undefined || key === '' || value === undefined) return
-  // Properties are passed on as they came; the API has no meaning for them either.
+  // Properties are passed on unchanged. The API gives them no meaning either.
   const properties = member.slice(semicolon + 1).trim()
   entries.set(key, semicolon === -1 ? { value } : { value, metadata: { toString: () => properties } })
 }
 
-// Keys too, although W3C has them as plain tokens: the SDKs write what is no token this way.
+// Also used for keys. W3C defines keys as plain tokens, but the SDKs percent-encode keys that are not.
 function decoded (text, otherwise = undefined) {
   const trimmed = text.trim()
   return trimmed.includes('%') ? attempt(() => decodeURIComponent(trimmed)) ?? otherwise?.(trimmed) : trimmed
 }
 
-/** A value whose bytes are no UTF-8: W3C has U+FFFD for them. Undefined where a percent sign has no byte behind it. */
+/** Decodes a value that is not valid UTF-8: W3C replaces invalid bytes with U+FFFD. Undefined if a percent sign has no hex byte after it. */
 function inUtf8 (text) {
   if (/%(?![0-9A-Fa-f]{2})/.test(text)) return undefined
   return Buffer.from(text.replace(/%(..)/g, (_, byte) => String.fromCharCode(parseInt(byte, 16))), 'latin1').toString()
 }
 
 /**
- * What a call carries that has Sentry's members already: these, and ours that are not among them. Undefined where other members are
- * there, which the application has set itself: they may stand for all that is to leave.
+ * The baggage of a call whose header has Sentry's members already: those, plus our members that are not Sentry's. Undefined if the header
+ * has other members. Then the application has set it, and we add nothing, because it may want nothing else to leave.
  */
 function besideSentrys (there, text) {
   if (!there.split(',').every((member) => member.trim().startsWith('sentry-'))) return undefined
@@ -148,15 +148,15 @@ function memberOf (key, entry) {
     const properties = entry.metadata === undefined ? '' : encoded(entry.metadata, NOT_PROPERTIES).trim()
     return `${name}=${encoded(entry.value, NOT_VALUE)}${properties === '' ? '' : ';' + properties}`
   } catch {
-    return '' // users' values may do as they like when they are asked for text
+    return '' // converting a user's value to text may throw
   }
 }
 
-// Characters that are allowed stay, so that a header which came within the limits does not outgrow them on its way out.
+// Allowed characters are not encoded. Otherwise a header that arrived within the limits could exceed them when it is sent.
 function encoded (value, refused) {
   const text = String(value)
-  if (text.length > MEMBER_BYTES_MAX) return text // it will be left out, and encoding can only lengthen it
-  // encodeURIComponent leaves the brackets, and a key may not hold them.
+  if (text.length > MEMBER_BYTES_MAX) return text // it will be dropped, and encoding can only lengthen it
+  // encodeURIComponent does not encode parentheses, which a key must not contain.
   return text.replace(refused, (chars) => encodeURIComponent(chars.toWellFormed()).replaceAll('(', '%28').replaceAll(')', '%29'))
 }
 

@@ -1,25 +1,25 @@
 'use strict'
 
-// Trace and span ids are int32 words until they are read as text. They come from a CSPRNG, which is affordable only in bulk:
-// W3C's random flag promises that the right-most 7 bytes of a trace id are random, and samplers decide by them.
+// Trace and span ids are int32 words until they are read as text. They come from a CSPRNG, because W3C's random flag promises that the
+// right-most 7 bytes of a trace id are random, and samplers decide by them. A CSPRNG is affordable only in bulk.
 
 const { randomFillSync } = require('node:crypto')
 
-const POOL_WORDS = 4096 // for some 680 requests. A larger refill would begin to show in the latency of one request
-// The first fill is this long and each one twice the one before, so that V8 has seen a refill when it compiles what calls it.
+const POOL_WORDS = 4096 // enough for about 680 requests. A larger refill would be visible in the latency of one request
+// The first fill has this size, and each fill doubles it. So V8 has seen a refill before it compiles the callers.
 const FIRST_FILL_WORDS = 32
 
-// node:v8 brings seven more of Node's files, for a few processes: --build-snapshot, and single executables of one.
+// node:v8 loads seven more of Node's files. Only processes with --build-snapshot, and single executables with a snapshot, need it.
 const MAY_BUILD_SNAPSHOT = process.execArgv.some((argument) => /^--.*(?:snapshot|sea)/.test(argument))
 const { startupSnapshot } = MAY_BUILD_SNAPSHOT ? require('node:v8') : {}
 
 let pool = null
 let next = POOL_WORDS
-let fillWords = FIRST_FILL_WORDS // at the pool's end
+let fillWords = FIRST_FILL_WORDS // how many words, at the pool's end, the next refill fills
 
 const DIGITS = '0123456789abcdef'
 const HEX_BYTES = []
-// Both digits of a byte as one little-endian number, as memory has them: the first is the lower one.
+// Both hex digits of a byte as one little-endian number: the first digit is in the lower half.
 const HEX_CHARS = new Uint16Array(256)
 for (const high of DIGITS) {
   for (const low of DIGITS) {
@@ -50,12 +50,12 @@ function newSpanId (target) {
   } while ((target.s0 | target.s1) === 0)
 }
 
-// The eight lowercase hex digits of an int32. One flat string: V8 joins pieces shorter than 13 characters by copying.
+// The eight lowercase hex digits of an int32. The result is a flat string, because V8 copies results shorter than 13 characters.
 function hex (word) {
   return HEX_BYTES[word >>> 24] + HEX_BYTES[(word >>> 16) & 0xff] + HEX_BYTES[(word >>> 8) & 0xff] + HEX_BYTES[word & 0xff]
 }
 
-// Trace id and span id into the memory of a text that is made at once, where joining strings would cost four times as much.
+// Writes trace id and span id into the bytes of a text that is created in one go. Joining strings would cost four times as much.
 // HOT, once per outgoing call, and once per request where there is a logger. Budget: 0 objects, 0 strings.
 function writeIds (view, context, traceIdAt, spanIdAt) {
   writeHex(view, context.t0, traceIdAt)
@@ -66,14 +66,14 @@ function writeIds (view, context, traceIdAt, spanIdAt) {
   writeHex(view, context.s1, spanIdAt + 8)
 }
 
-// Four digits at a time: what a write checks costs more than to put two numbers together.
+// Four digits at a time, because the bounds check of a write costs more than combining two numbers.
 function writeHex (view, word, at) {
   view.setUint32(at, HEX_CHARS[word >>> 24] | HEX_CHARS[(word >>> 16) & 0xff] << 16, true)
   view.setUint32(at + 4, HEX_CHARS[(word >>> 8) & 0xff] | HEX_CHARS[word & 0xff] << 16, true)
 }
 
-// Not at load: a process restored from a V8 startup snapshot would repeat the ids of the one that built it. For the same reason
-// a pool that was filled while the snapshot was built is thrown away.
+// Not called at load, because every process restored from a V8 startup snapshot would then repeat the ids of the process that built it.
+// For the same reason, a pool that was filled while building the snapshot is discarded.
 function refill () {
   if (pool === null) {
     pool = new Int32Array(POOL_WORDS)

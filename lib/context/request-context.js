@@ -1,6 +1,7 @@
 'use strict'
 
-// `request.trace`, which is also the request's OpenTelemetry Context. It holds no request, reply or socket: later work may keep it.
+// `request.trace`, which is also the request's OpenTelemetry Context. It does not refer to the request, reply or socket, because work that
+// outlives the request may keep it in memory.
 
 const asyncStorage = require('./async-storage.js')
 const { parseBaggage } = require('./baggage.js')
@@ -9,7 +10,7 @@ const { attempt } = require('../runtime/report.js')
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// All fields are private: a failing deepStrictEqual of two requests would else walk through the span to the whole application.
+// All fields are private. Otherwise a failing deepStrictEqual of two requests would walk through the span into the whole application.
 class RequestContext {
   #tracer
   #span
@@ -23,14 +24,15 @@ class RequestContext {
   #ending
 
   /**
-   * @param {Tracer} tracer which makes children and writes headers
-   * @param {Span} span of the request as the application sees it, or a twin
-   * @param {Context | null} base what was active before, where another context manager is registered or a propagator is not ours
+   * @param {Tracer} tracer creates children and writes headers
+   * @param {Span} span the request's span as the application sees it. It may be a different object than `record`
+   * @param {Context | null} base the context that was active before, if another context manager is registered or the propagator is not ours
    * @param {boolean} suppressed whether children are switched off
-   * @param {string | CallerHeaders | undefined} [caller] the traceparent as it came, or all: a proxy may copy them into a call
-   * @param {string | null} [baggage] the header as it came, where its caller is trusted
-   * @param {RequestEnd | null} [record] what ends with the response: a ServerSpan; an AdoptedServerSpan, which an instrumentation has
-   *   made; with metrics a RequestRecord, where no span is recorded; null: nothing
+   * @param {string | CallerHeaders | undefined} [caller] the incoming traceparent, or all incoming trace headers. A proxy may copy them into
+   *   a call
+   * @param {string | null} [baggage] the incoming header, if the caller is trusted
+   * @param {RequestEnd | null} [record] what ends with the response: a ServerSpan; an AdoptedServerSpan, which an instrumentation created;
+   *   a RequestRecord, if metrics are on and no span is recorded; or null for nothing
    */
   // HOT, once per request. Budget: 1 object.
   constructor (tracer, span, base, suppressed, caller = undefined, baggage = null, record = null) {
@@ -39,7 +41,7 @@ class RequestContext {
     this.#base = base === null ? null : beneath(base)
     this.#suppressed = suppressed
     this.#caller = caller
-    this.#baggage = baggage // a string until it is asked for
+    this.#baggage = baggage // a string until it is first read
     this.#record = record
     this.#values = null
     this.#ending = null
@@ -50,21 +52,21 @@ class RequestContext {
   get suppressed () { return this.#suppressed }
   get caller () { return this.#caller }
 
-  /** What ends with the response, as long as it has not. */
+  /** What ends with the response. Null after the end. */
   get record () { return this.#record }
 
-  /** What else its end needs: see lib/fastify/response-end.js. */
+  /** Other data that the end of the response needs, see lib/fastify/response-end.js. */
   get ending () { return this.#ending }
   set ending (ending) { this.#ending = ending }
 
-  /** Takes what ends with the response, once. HOT */
+  /** Returns the record and removes it, so that it ends only once. HOT */
   takeRecord () {
     const record = this.#record
     this.#record = null
     return record
   }
 
-  /** Notes what Fastify caught. Whether it is the request's error depends on the response's status. */
+  /** Remembers an error that Fastify caught. Whether it is the request's error depends on the response's status. */
   caught (error) { this.#record?.fail(error) }
 
   // The API's Context
@@ -95,11 +97,11 @@ class RequestContext {
     return values !== null && Object.hasOwn(values, key) ? values[key] : undefined
   }
 
-  /** Keeps `value` under `key` for the rest of the request and what it started. */
+  /** Keeps `value` under `key` for the rest of the request and for work that it started. */
   set (key, value) {
     if (this === undefined) return detachedOwner('set').set(key, value)
     const { store } = this
-    // Assigned, `__proto__` would be another object's prototype, and where prototypes are frozen `constructor` would throw.
+    // Assigning `__proto__` would change the prototype, and assigning `constructor` would throw if prototypes are frozen.
     if (key in store) Object.defineProperty(store, key, { value, writable: true, enumerable: true, configurable: true })
     else store[key] = value
   }
@@ -117,8 +119,8 @@ class RequestContext {
   [inspect] () { return { ...this.toJSON(), store: this.store } }
 
   /**
-   * Runs `fn(span)` in a new INTERNAL span under the running one, which ends with the function or the promise that it returns.
-   * What is thrown is recorded and passed on. `options` are the API's SpanOptions.
+   * Runs `fn(span)` in a new INTERNAL span under the active one. The span ends when the function returns or its promise settles.
+   * An error is recorded and rethrown. `options` are the API's SpanOptions.
    */
   withSpan (name, options, fn) {
     const context = this === undefined ? detachedOwner('withSpan') : this
@@ -128,27 +130,27 @@ class RequestContext {
   }
 
   /**
-   * Records an error that the application answers by itself: an `exception` event, `error.type` if the response is 4xx or
-   * 5xx, and status ERROR if it is 5xx. Does nothing once the response is closed.
+   * Records an error that the application handles itself: an `exception` event, `error.type` if the response is 4xx or 5xx, and status
+   * ERROR if it is 5xx. Does nothing once the response is closed.
    */
   fail (error) {
     if (this === undefined) return detachedOwner('fail').fail(error)
     this.#record?.recordFailure(error)
   }
 
-  /** Asks for this request to be exported whatever the sampler said, where the option `keep` is set; see docs/sampling.md. */
+  /** With the option `keep`, asks for this request to be exported whatever the sampler decided. See docs/sampling.md. */
   keep (reason) {
     if (this === undefined) return detachedOwner('keep').keep(reason)
     this.#record?.keepFor(reason)
   }
 
-  /** Runs `fn` with this request's context active and returns what it returns. */
+  /** Runs `fn` with this request's context active and returns its result. */
   run (fn, ...args) {
     if (this === undefined) return detachedOwner('run').run(fn, ...args)
     return this.#tracer.contextManager.with(this.here(), fn, undefined, ...args)
   }
 
-  /** A function that runs `fn` with this request's context active, from wherever it is called. */
+  /** Returns a function that runs `fn` with this request's context active, wherever it is called. */
   bind (fn) {
     if (this === undefined) return detachedOwner('bind').bind(fn)
     const { contextManager } = this.#tracer
@@ -162,10 +164,10 @@ class RequestContext {
   inject (headers = {}) {
     if (this === undefined) return detachedOwner('inject').inject(headers)
     const carrier = headers === null || (typeof headers !== 'object' && typeof headers !== 'function') ? {} : headers
-    return attempt(() => this.#tracer.inject(this, carrier)) ?? carrier // frozen, or with a setter that throws: the call goes out without
+    return attempt(() => this.#tracer.inject(this, carrier)) ?? carrier // if headers are frozen or a setter throws, the call goes out without ours
   }
 
-  /** The active context where it is this request's (it may hold a child span), else this one. */
+  /** The active context if it belongs to this request (it may hold a child span), else this one. */
   here () {
     const active = this.#tracer.contextManager.active()
     return active !== undefined && active.getValue(REQUEST_KEY) === this ? active : this
@@ -179,21 +181,21 @@ class RequestContext {
   setStore (values) { this.#values = values }
 }
 
-/** `request.trace` of a request that is not traced yet. All such requests share it, so it keeps nothing. */
+/** `request.trace` of a request that is not traced yet. All these requests share it, so it stores no values. */
 class NoRequestContext extends RequestContext {
   get store () { return {} }
 }
 
 /**
- * A context with one more value. No two of a chain have the same key: a value that another one hides would stay reachable, and a step
- * that arms its own next one (a poller, a retry) would keep all before it.
+ * A context with one more value. A chain has each key only once. Otherwise hidden values would stay reachable, and a step that schedules
+ * its own successor (a poller, a retry) would keep all earlier steps in memory.
  */
 class DerivedContext {
-  // Private: async_hooks keeps what is active on enumerable keys of Node's own objects.
+  // Private fields, because async_hooks stores the active context under enumerable keys of Node's own objects.
   #parent
   #key
   #value
-  #span // these three at hand, without a walk: a call asks for them
+  #span // these three are cached, because each outgoing call reads them
   #request
   #suppressed
 
@@ -206,7 +208,7 @@ class DerivedContext {
     this.#suppressed = key === SUPPRESS_KEY ? value : parent.getValue(SUPPRESS_KEY)
   }
 
-  // HOT, some times per outgoing call.
+  // HOT, several times per outgoing call.
   getValue (key) {
     if (key === SPAN_KEY) return this.#span
     if (key === REQUEST_KEY) return this.#request
@@ -224,7 +226,7 @@ class DerivedContext {
   setValue (key, value) { return new DerivedContext(this.#key === key ? this.#parent : DerivedContext.#unset(this, key), key, value) }
   deleteValue (key) { return withoutValue(DerivedContext.#unset(this, key), key) }
 
-  /** `context` as it would be if `key` had never been set on it: those above are made anew. */
+  /** `context` as if `key` had never been set on it. The contexts above the one with `key` are created again. */
   static #unset (context, key) {
     /** @type {Context} */
     let at = context
@@ -250,32 +252,32 @@ class DerivedContext {
   }
 }
 
-/** `context`, which sets `key` only at its root, without a value there. */
+/** `context` without a value for `key`. No DerivedContext in its chain may set `key`; only the root may. */
 function withoutValue (context, key) {
   return context.getValue(key) === undefined ? context : new DerivedContext(context, key, undefined)
 }
 
-/** What a request keeps of the context that it comes in. An earlier request's, which its own hides, would keep all before it. */
+/** What a request keeps of the context in which it arrives. It drops an earlier request, which would keep all requests before it in memory. */
 function beneath (base) {
   if (base.getValue(REQUEST_KEY) === undefined) return base
-  return base.withoutRequest ?? base.deleteValue(SPAN_KEY).deleteValue(REQUEST_KEY) // the latter of another library's
+  return base.withoutRequest ?? base.deleteValue(SPAN_KEY).deleteValue(REQUEST_KEY) // the right side is for another library's context
 }
 
-/** The owner of a method that was taken off its object (`const { withSpan } = request.trace`): the running request's. */
+/** The `this` for a method that was detached from its object (`const { withSpan } = request.trace`): the active request's. */
 function detachedOwner (method) {
   const request = asyncStorage.active()?.getValue(REQUEST_KEY)
   if (request === undefined) throw misused(`${method} was called detached and outside a request: call request.trace.${method}(...)`)
   return request
 }
 
-/** A mistake in the user's code; it would be a TypeError all the same, with a worse message. */
+/** An error for a mistake in the user's code. It would be a TypeError without us too, but with a worse message. */
 function misused (message) {
   /** @type {Code} */
   const code = 'LT_ERR_USAGE'
   return Object.assign(new TypeError(message), { code })
 }
 
-/** The context manager over our own AsyncLocalStorage, in the API's terms. */
+/** The API's context manager over our own AsyncLocalStorage. */
 const ownContextManager = { active: asyncStorage.active, with: asyncStorage.run, call: asyncStorage.call }
 
 const EMPTY_CONTEXT = {
@@ -284,21 +286,21 @@ const EMPTY_CONTEXT = {
   deleteValue (_key) { return EMPTY_CONTEXT }
 }
 
-// One is always alive, see `retained` in lib/span/span-starter.js; of DerivedContext the next one is.
+// Keeps one object of the class alive, see `closed` in lib/span/span-starter.js. For DerivedContext, SUPPRESSED does this.
 RequestContext.retained = new RequestContext(null, null, null, false)
 
-// In this context nothing is traced: our own traffic to the collector runs in it.
+// In this context nothing is traced. Our own traffic to the collector runs in it.
 const SUPPRESSED = EMPTY_CONTEXT.setValue(SUPPRESS_KEY, true)
 
 /**
- * The trace headers that came with a request, which a proxy copies into its calls. Of a trusted caller the traceparent is enough,
- * as a string. This class is for the others: of an untrusted caller nothing may leave, and other formats have other headers.
+ * The trace headers that came with a request. A proxy may copy them into its calls. For a trusted caller with W3C headers, the traceparent
+ * as a string is enough. This class is for the other cases: no header of an untrusted caller may leave, and other formats use other headers.
  */
 class CallerHeaders {
   #values = new Map()
   #fields
 
-  /** @param {string[]} fields of a propagator that is not ours, beside the W3C headers */
+  /** @param {string[]} fields of a propagator that is not ours, in addition to the W3C headers */
   constructor (headers, fields, isTrusted) {
     this.isTrusted = isTrusted
     this.#fields = fields
@@ -308,21 +310,21 @@ class CallerHeaders {
     }
   }
 
-  /** Whether the header came with the request as it stands in the call. */
+  /** Whether the request had this header with this value. */
   has (name, value) { return this.#values.get(name) === value }
 
-  /** What must not leave unless it is written anew: of a trusted caller, what the propagator speaks for. */
+  /** The headers that must not leave unless they are written again. For a trusted caller, only the fields of the propagator. */
   get names () {
     return this.isTrusted ? this.#fields.filter((name) => name !== 'baggage') : this.#values.keys()
   }
 }
 
-/** Whether a call's header is the caller's, copied. */
+/** Whether a call's header is a copy of the caller's. */
 function isCopied (caller, name, value) {
   return caller instanceof CallerHeaders ? caller.has(name, value) : name === 'traceparent' && caller === value
 }
 
-/** Whether no header of this caller's may leave. */
+/** Whether none of this caller's headers may leave. */
 function isUntrusted (caller) {
   return caller instanceof CallerHeaders && !caller.isTrusted
 }

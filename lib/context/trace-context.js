@@ -1,8 +1,8 @@
 'use strict'
 
-// What travels with a request: trace id, span id, flags and tracestate. Spans extend it; nothing here knows what a span records.
+// What is propagated with a request: trace id, span id, flags and tracestate. Spans extend this class.
 //
-// Ids are kept as signed 32-bit words, most significant first: V8 stores them in the object itself, and hex is made on demand.
+// Ids are signed 32-bit words, most significant first. V8 stores them in the object itself. Hex is made on demand.
 
 const { hex } = require('./ids.js')
 const { formatTraceparent, parseTraceparent } = require('./traceparent.js')
@@ -10,7 +10,7 @@ const { TraceState, cleanTracestate, hadOt, thresholdOf, randomnessOf, withoutTh
 
 const inspect = Symbol.for('nodejs.util.inspect.custom')
 
-// The context keys of the OpenTelemetry API and SDK: `createContextKey` is `Symbol.for` of the description in every version.
+// The context keys of the OpenTelemetry API and SDK. In every version, `createContextKey` returns `Symbol.for` of the description.
 const SPAN_KEY = Symbol.for('OpenTelemetry Context Key SPAN')
 const BAGGAGE_KEY = Symbol.for('OpenTelemetry Baggage Key')
 const SUPPRESS_KEY = Symbol.for('OpenTelemetry SDK Context Key SUPPRESS_TRACING')
@@ -22,7 +22,7 @@ const REQUEST_KEY = Symbol.for('light-trace.request')
 const SAMPLED = 0x01
 const RANDOM = 0x02
 
-const OPEN = -1 // as a span's `endedAt`
+const OPEN = -1 // the `endedAt` of a span that has not ended
 
 const PARENT_NONE = 0
 const PARENT_LOCAL = 1
@@ -45,7 +45,7 @@ class TraceContext {
   get valid () { return (this.s0 | this.s1) !== 0 && (this.t0 | this.t1 | this.t2 | this.t3) !== 0 }
   /** The W3C `traceparent` of this context, version 00. */
   get traceparent () { return formatTraceparent(this) }
-  /** The span itself, as the application and contexts have it. */
+  /** The span that the application and contexts get. */
   get apiSpan () { return this }
   [inspect] () { return `${this.constructor.name} ${this.traceparent}` }
 
@@ -58,29 +58,29 @@ class TraceContext {
   }
 }
 
-// Whether the span is another process's. On the prototype: of ours only those that came from there have a field of their own.
+// Whether the span belongs to another process. A default on the prototype, because only remote spans have a field of their own.
 TraceContext.prototype.remote = false
-// Nor does any but a span that records have calls, whatever others put on Object.prototype.
+// Only recording spans have calls. The default hides a `calls` that other code puts on Object.prototype.
 TraceContext.prototype.calls = undefined
-// The span of the request that it is under, where that is one of ours.
+// The span of the request that contains this span, if it is one of ours.
 TraceContext.prototype.request = null
 
-/** A request before its span: the trace, the caller's span as p0, p1, and when it came. Reused, never kept. */
+/** A request before its span exists: the trace, the caller's span id as p0 and p1, and the start time. Reused for each request, never kept. */
 class IncomingContext extends TraceContext {
   constructor () {
     super()
     this.p0 = 0
     this.p1 = 0
-    this.start = NaN // milliseconds on the monotonic clock, as spans keep it
+    this.start = NaN // milliseconds on the monotonic clock, like a span's start
     this.parentKind = PARENT_NONE
-    this.isTrusted = false // whether the caller's trace and baggage may go on
-    this.attributes = null // of the user's functions, where a sampler is asked with them: an object
+    this.isTrusted = false // whether the caller's trace and baggage are passed on
+    this.attributes = null // an object with the attributes of the user's functions, if a sampler needs them
   }
 }
 
 /**
- * Copies trace id, flags and tracestate: what all of one trace share. Hot functions copy them themselves, because V8 knows
- * the classes of one place better than those of all.
+ * Copies trace id, flags and tracestate, which all spans of a trace share. Hot functions copy them inline instead: each inline copy sees
+ * only a few classes, which V8 optimises better than one call site that sees all.
  */
 function copyTrace (from, to) {
   to.t0 = from.t0
@@ -91,7 +91,7 @@ function copyTrace (from, to) {
   to.tracestate = from.tracestate
 }
 
-/** Copies the span id as well. */
+/** Copies trace id, span id, flags and tracestate. */
 function copyIds (from, to) {
   copyTrace(from, to)
   to.s0 = from.s0
@@ -99,9 +99,9 @@ function copyIds (from, to) {
 }
 
 /**
- * What to propagate of a caller's `tracestate`: all of it, but for a threshold that is not valid, comes twice, or contradicts the
- * caller's own decision. A trace is sampled where its randomness is at least the threshold; a stranger could else have one span
- * stand for 10^15 requests.
+ * What to propagate of a caller's `tracestate`: everything except a threshold that is invalid, occurs twice, or contradicts the caller's
+ * own decision. A trace is sampled if its randomness is at least the threshold. Without this check, any client could make one span
+ * represent 10^15 requests.
  * https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
  */
 function callerTracestate (header, { t2, t3, flags }) {
@@ -115,16 +115,16 @@ function callerTracestate (header, { t2, t3, flags }) {
 }
 
 /**
- * HOT. The span of a context as a TraceContext, whichever library made it.
+ * HOT. The span of a context as a TraceContext, whichever library created it.
  * @param {Context | undefined} context
- * @returns {TraceContext | undefined} undefined where there is none, or none that is valid
+ * @returns {TraceContext | undefined} undefined if the context has no valid span
  */
 function parentIn (context) {
   const span = context === undefined || context === null ? undefined : context.getValue(SPAN_KEY)
   return span === undefined || span === null ? undefined : traceOf(span)
 }
 
-/** The same of a span that is at hand, which may be a proxy that throws. */
+/** The span as a TraceContext, or undefined if it is invalid. The span may be a proxy that throws. */
 function traceOf (span) {
   try {
     if (span instanceof TraceContext) return span.valid ? span : undefined
@@ -134,12 +134,12 @@ function traceOf (span) {
   return readSpanContext(span)
 }
 
-/** Reads another library's span, which may throw: what cannot be read is no parent. */
+/** Reads another library's span. Undefined if that throws; a span that cannot be read is not used as a parent. */
 function readSpanContext (span) {
   return readContext(() => span.spanContext())
 }
 
-/** Reads the SpanContext that `get` returns, or undefined. A trace state that cannot be read loses itself alone. */
+/** Reads the SpanContext that `get` returns. Undefined if it is invalid or throws. If only the trace state throws, only that is lost. */
 function readContext (get) {
   const read = new IncomingContext()
   try {

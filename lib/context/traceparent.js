@@ -6,8 +6,8 @@
 //   |  |                                |                |
 //   0  3  trace id, 32 digits           36 parent id, 16 53 flags
 //
-// A caller decides every byte of it, so it is read by position and never searched or split: a header sent twice, which
-// Node joins with ', ', is then wrong by its length and needs no rule of its own.
+// The caller controls every byte, so the header is read by position and never searched or split. A header that is sent twice, which Node
+// joins with ', ', has the wrong length and needs no rule of its own.
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('./ids.js')
@@ -17,26 +17,26 @@ const LENGTH = 55
 const DASH = 0x2d
 const ZERO = 0x30
 
-const KNOWN_FLAGS = 0x03 // sampled and random. Unknown bits are not passed on: they may mean something that we do not do
+const KNOWN_FLAGS = 0x03 // sampled and random. Unknown bits are not passed on, because they may promise something that we do not do
 
-// What a byte is worth as a lowercase hex digit. Other bytes have a bit that no digit has.
+// The value of each byte as a lowercase hex digit. Other bytes have the bit NO_DIGIT.
 const NO_DIGIT = 0x10
 const DIGITS = new Uint8Array(256).fill(NO_DIGIT)
 for (let digit = 0; digit < 16; digit++) DIGITS[digit.toString(16).charCodeAt(0)] = digit
 
-// The bytes of the header that is parsed: a char of a string costs some forty instructions, since V8 asks anew each time
-// how the string is stored, a byte a few. Chars that are not ASCII take up to three bytes.
+// The bytes of the header being parsed. Reading a char of a string costs about forty instructions, because V8 checks each time how the
+// string is stored. Reading a byte costs a few. A char that is not ASCII takes up to three bytes.
 const incoming = Buffer.alloc(LENGTH * 3)
-let digitsSeen = 0 // all values of DIGITS that were read, in one word
+let digitsSeen = 0 // the bitwise OR of all values read from DIGITS
 
-// The outgoing header in the making: twice as fast as joining hex strings, a rope that is flattened when the header is sent.
+// The bytes of the outgoing header. Twice as fast as joining hex strings, which makes a rope that is flattened when the header is sent.
 const outgoing = Buffer.alloc(LENGTH)
 outgoing.latin1Write('00-00000000000000000000000000000000-0000000000000000-00')
 const outgoingView = new DataView(outgoing.buffer, outgoing.byteOffset, LENGTH)
 
 /**
- * Reads a header. If it is valid, t0 to t3 (trace id), p0 and p1 (parent id) and flags of `target` are set; else `target` is
- * as it was. Of a longer header only its white space and the 55 chars behind it are read.
+ * Parses a header. If it is valid, sets t0 to t3 (trace id), p0 and p1 (parent id) and flags of `target`; else `target` is unchanged.
+ * Of a longer header, only the surrounding white space and the first 55 chars are parsed.
  * HOT, once per request with a caller. Budget: 0 objects, 0 strings; two strings for a header of another length.
  * @returns {boolean} whether it is valid
  */
@@ -49,7 +49,7 @@ function parseTraceparent (value, target) {
   return parseKnown(text.slice(0, LENGTH), isLonger, target)
 }
 
-// HOT. The part that all versions have in common, 55 chars; what is not ASCII becomes bytes that are no digits.
+// HOT. Parses the 55 chars that all versions have in common. Chars that are not ASCII become bytes that are not digits.
 function parseKnown (value, isLonger, target) {
   incoming.utf8Write(value, 0)
   if (incoming[2] !== DASH || incoming[35] !== DASH || incoming[52] !== DASH) return false
@@ -65,7 +65,7 @@ function parseKnown (value, isLonger, target) {
   const flags = number(53, 55)
   if ((digitsSeen & NO_DIGIT) !== 0 || (t0 | t1 | t2 | t3) === 0 || (p0 | p1) === 0) return false
 
-  // Versions after 00 may add fields, after a dash; ff will never be one.
+  // Later versions than 00 may add fields after a dash. Version ff is invalid.
   if (version === 0 ? isLonger : version === 0xff) return false
 
   target.t0 = t0
@@ -90,7 +90,7 @@ function number (from, to) {
   return value
 }
 
-/** The header of an outgoing call: version 00, whatever version came in. HOT, once per outgoing call. Budget: 1 string. */
+/** The header of an outgoing call: version 00, whatever version was received. HOT, once per outgoing call. Budget: 1 string. */
 function formatTraceparent (context) {
   writeIds(outgoingView, context, 3, 36)
   outgoing[54] = ZERO | (context.flags & KNOWN_FLAGS)

@@ -1,9 +1,10 @@
 'use strict'
 
 // The W3C `tracestate` header, level 2 (https://www.w3.org/TR/trace-context-2/):
-// up to 32 members `key=value` with commas between them, the latest writer first.
+// up to 32 members `key=value`, separated by commas, the latest writer first.
 //
-// A valid header travels on as the string that came. One wrong member discards all of it, as the official test suite expects.
+// A valid header is propagated as the string that was received. One invalid member discards the whole header, as the official test suite
+// expects.
 
 const { Buffer } = require('node:buffer')
 
@@ -11,9 +12,9 @@ const MEMBERS_MAX = 32
 const KEY_CHARS_MAX = 256
 const VALUE_CHARS_MAX = 256
 
-const RAW_CHARS_MAX = 8192 // a longer header is not even read
+const RAW_CHARS_MAX = 8192 // a longer header is discarded without being parsed
 
-// W3C asks for at least 512 characters to be propagated. Beyond them whole members go, those of more than 128 characters first.
+// W3C requires that at least 512 characters are propagated. A longer list loses whole members, those over 128 characters first.
 const PROPAGATED_CHARS_MAX = 512
 const LARGE_MEMBER_CHARS = 128
 
@@ -22,7 +23,7 @@ const SPACE = 0x20
 const COMMA = 0x2c
 const EQUALS = 0x3d
 
-// What a byte may be. Those beyond ASCII are nothing.
+// Where a byte is allowed. Bytes beyond ASCII are allowed nowhere.
 const KEY_START = 1
 const KEY = 2
 const VALUE = 4
@@ -31,12 +32,12 @@ CLASS[COMMA] = CLASS[EQUALS] = 0
 for (const char of 'abcdefghijklmnopqrstuvwxyz0123456789') CLASS[char.charCodeAt(0)] |= KEY_START | KEY
 for (const char of '_-*/@') CLASS[char.charCodeAt(0)] |= KEY
 
-// The text that is read: for each char of a string V8 asks anew how it is stored, as in traceparent.js.
+// The bytes of the text being parsed. V8 would check for each char of a string how the string is stored, see traceparent.js.
 const list = Buffer.alloc(RAW_CHARS_MAX * 3)
 let isOtSeen = false
 
 /**
- * What to propagate of a header: the header itself as a rule, '' when it is absent, invalid or too long.
+ * What to propagate of a header: usually the header itself, '' if it is absent, invalid or too long.
  * HOT, once per request with a tracestate. Budget: 1 string at most, each char read once.
  */
 function cleanTracestate (value) {
@@ -47,21 +48,21 @@ function cleanTracestate (value) {
   isOtSeen = false
   let members = 0
   for (let at = start; at < end; at = skipSpace(at + 1, end)) {
-    if (list[at] === COMMA) continue // empty members are allowed, and are none
+    if (list[at] === COMMA) continue // empty members are allowed, and not counted
     at = memberEnd(at, end)
     if (at === -1 || ++members > MEMBERS_MAX) return ''
   }
   if (members === 0) return ''
-  const kept = value.slice(start, end) // itself, where there is no space around it; all is ASCII
+  const kept = value.slice(start, end) // `value` itself if it has no space around it. Byte offsets work, because all is ASCII
   return kept.length > PROPAGATED_CHARS_MAX ? shorten(kept) : kept
 }
 
-/** Whether there was a member of OpenTelemetry's in the list that was cleaned last. Most have none, and need no look at it. */
+/** Whether the list that was cleaned last had an OpenTelemetry member. Most lists have none, and need no further parsing. */
 function hadOt () {
   return isOtSeen
 }
 
-/** Where the member that begins at `at` ends, at a comma or the end; -1 where it is not valid. */
+/** The end of the member that begins at `at`: the index of a comma or the end of the list. -1 if the member is invalid. */
 function memberEnd (at, end) {
   const equals = keyEnd(at, end)
   if (equals - at === 2 && list[at] === 0x6f && list[at + 1] === 0x74) isOtSeen = true
@@ -75,7 +76,7 @@ function keyEnd (at, end) {
   return i - at > KEY_CHARS_MAX ? -1 : i
 }
 
-// A value may begin with blanks and hold them. Those at its end, and tabs, belong to the list.
+// A value may start with spaces and contain them. Spaces at its end, and tabs, belong to the list.
 function valueEnd (at, end) {
   let i = at
   while (i < end && (CLASS[list[i]] & VALUE) !== 0) i++
@@ -86,7 +87,7 @@ function valueEnd (at, end) {
   return next === end || list[next] === COMMA ? next : -1
 }
 
-/** Leaves out members of a valid list until it fits: large ones from the end first, then any from the end. */
+/** Drops members of a valid list until it fits: first large ones from the end, then any from the end. */
 function shorten (list) {
   const members = list.split(',').map(trimSpace).filter((member) => member !== '')
   let length = members.length - 1 // the commas
@@ -101,7 +102,7 @@ function shorten (list) {
   return members.join(',')
 }
 
-// `String#trim` takes more than these two, `/[ \t]+$/` may take quadratic time.
+// Trims spaces and tabs only. `String#trim` removes other characters too, and `/[ \t]+$/` may take quadratic time.
 function trimSpace (text) {
   let start = 0
   let end = text.length
@@ -120,8 +121,8 @@ function isSpace (char) {
 }
 
 /**
- * The API's TraceState over a list that `cleanTracestate` let through. Immutable; read only when asked.
- * A key that comes twice counts where it stands first, with what the latest writer said.
+ * The API's TraceState over a list that `cleanTracestate` has accepted. Immutable, and parsed on demand.
+ * If a key occurs twice, the first one counts, because the latest writer comes first.
  */
 class TraceState {
   #text
@@ -133,7 +134,7 @@ class TraceState {
 
   get (key) { return this.#read().get(key) }
 
-  /** The same state with `key` in front; as it is where key or value is not valid. */
+  /** A state with `key` in front. The same state if the key or the value is invalid. */
   set (key, value) {
     if (!isAll(key, keyEnd) || !isAll(value, valueEnd) || isSpace(value.charCodeAt(value.length - 1))) return this
     const members = new Map([[key, value]])
@@ -166,7 +167,7 @@ class TraceState {
   }
 }
 
-/** Whether all of `text` is a key, or a value, by what finds the end of one. */
+/** Whether the whole `text` is a key or a value. `endOf` is keyEnd or valueEnd. */
 function isAll (text, endOf) {
   if (typeof text !== 'string' || text.length > list.length) return false
   const end = list.utf8Write(text, 0)
@@ -177,14 +178,14 @@ function textOf (members) {
   return Array.from(members, ([key, value]) => `${key}=${value}`).join(',')
 }
 
-// OpenTelemetry's own member, in which samplers say how they decided:
+// OpenTelemetry's own member, in which samplers record how they decided:
 //
 //   ot=th:e666;rv:6e6d1a75832a2f
 //
 //   th   the rejection threshold, 1 to 14 hex digits of T = (1 - probability)*2^56 without its trailing zeros
-//   rv   14 hex digits of randomness, in the place of the last 56 bits of the trace id
+//   rv   14 hex digits of randomness, used instead of the last 56 bits of the trace id
 //
-// Other keys may stand there too: they are kept. What a caller wrote is not trusted to be valid.
+// Other keys are allowed and kept. A caller's values may be invalid.
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
@@ -194,24 +195,24 @@ const RANDOMNESS = /^[0-9a-f]{14}$/
 
 const ALWAYS = '0' // the threshold of a sampler that takes every trace
 
-/** The digits of `th`, '' where there are none that are valid. */
+/** The digits of `th`, '' if it is missing or invalid. */
 function thresholdOf (tracestate) {
   return otValue(tracestate, 'th:', THRESHOLD)
 }
 
-/** The 14 digits of `rv`, '' where there are none that are valid. */
+/** The 14 digits of `rv`, '' if it is missing or invalid. */
 function randomnessOf (tracestate) {
   return otValue(tracestate, 'rv:', RANDOMNESS)
 }
 
 function otValue (tracestate, prefix, pattern) {
-  if (!tracestate.includes('ot=')) return '' // spares the usual one the parser
+  if (!tracestate.includes('ot=')) return '' // avoids parsing the usual tracestate
   const found = partsOf(new TraceState(tracestate)).filter((part) => part.startsWith(prefix))
-  const value = found.length === 1 ? found[0].slice(prefix.length) : '' // of two, each reader may take another
+  const value = found.length === 1 ? found[0].slice(prefix.length) : '' // if it occurs twice, readers may disagree which one counts
   return pattern.test(value) ? value : ''
 }
 
-/** `tracestate` with this threshold in place of any other, and all else. The member comes first, as W3C asks of one that was changed. */
+/** `tracestate` with this threshold instead of any other. The `ot` member moves to the front, as W3C requires for a changed member. */
 function withThreshold (tracestate, threshold) {
   if (tracestate === '') return `ot=th:${threshold}`
   const state = new TraceState(tracestate)
@@ -232,7 +233,7 @@ function withoutThreshold (tracestate) {
   return rest === '' ? state.unset('ot').serialize() : state.set('ot', rest).serialize()
 }
 
-/** A threshold of 24 high and 32 low bits as `th` has it. */
+/** The text for `th` of a threshold with 24 high and 32 low bits. */
 function thresholdText (high, low) {
   const digits = high.toString(16).padStart(6, '0') + low.toString(16).padStart(8, '0')
   return digits.replace(/0+$/, '') || '0' // eslint-disable-line regexp/no-super-linear-move -- 14 digits

@@ -1,6 +1,6 @@
 'use strict'
 
-// From Fastify's request to what the HTTP conventions ask for: the infos of its route and of its connection.
+// Derives the data of the HTTP conventions from Fastify's request: the infos of its route and its connection.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 
 const { isIP } = require('node:net')
@@ -17,24 +17,24 @@ const ADDRESS_LENGTH_MAX = 64
 const FORWARDED_LENGTH_MAX = 4096
 const SLASH = 0x2f
 
-// What a host or address may consist of; brackets and colons for IPv6.
+// The characters of a host or an address. Brackets and colons are for IPv6.
 const HOST = /^[\w.\-:[\]%]+$/
-const SCHEMES = ['http', 'https', 'ws', 'wss'] // behind a proxy a caller may write anything, and metrics have a series of each
-const PORT = /^\d{1,5}$/ // Number alone takes '0x50' and '1e2'
+const SCHEMES = ['http', 'https', 'ws', 'wss'] // behind a proxy, a client may send any scheme, and metrics have a series for each
+const PORT = /^\d{1,5}$/ // Number() alone would accept '0x50' and '1e2'
 const DEFAULT_PORTS = { __proto__: null, http: 80, https: 443 }
 
-// Of Forwarded: token=token or token="quoted string", with ; between the pairs of one proxy and , between proxies. A caller writes
-// it: behind each loop comes what the loop cannot take, so that nothing is read twice.
+// A pair of the Forwarded header: token=token or token="quoted string". A ; separates the pairs of one proxy, and a , separates proxies.
+// Clients can send any text, so each loop is followed by a character that the loop cannot match. This rules out backtracking.
 const PAIR = /[ \t]*(?:([!#$%&'*+.^_`|~\w-]+)=(?:"((?:[^"\\]|\\.)*)"|([^",; \t]*))[ \t]*)?([;,]|$)/y
 
 const kPeer = Symbol('light-trace.peer')
 
-// The last places of callers by host: a service has one, or one for each tenant, and few proxies before it.
+// The most recent places by host. A service has one host, or one per tenant, and few proxies in front of it.
 const HOSTS_MAX = 256
-const PLACES_MAX = 8 // of a host
-const lastPlaces = new Map() // host -> the last place, and behind it the others
+const PLACES_MAX = 8 // per host
+const lastPlaces = new Map() // host -> the most recent place, which links to the others
 
-/** RouteInfo of a method on a route; unknown methods share one. */
+/** The RouteInfo of a method on a route. Unknown methods become '_OTHER'. */
 function routeInfo (method, route, knownMethods) {
   return knownMethods.has(method)
     ? new RouteInfo(method, '', route)
@@ -42,14 +42,14 @@ function routeInfo (method, route, knownMethods) {
 }
 
 /**
- * @param {string[] | null} override of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS
- * @returns the same set for all applications without one: what their calls have in common is kept with it
+ * @param {string[] | null} override the value of OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS
+ * @returns the same set for all applications without an override. Cached CallInfos are valid for one set only, so they can share them
  */
 function knownMethods (override) {
   return override === null ? KNOWN_METHODS : new Set(override)
 }
 
-/** The target that the client sent, before `rewriteUrl`, without the scheme and host of the absolute form. HOT */
+/** The request target as the client sent it, before `rewriteUrl`. Without scheme and host if it is in absolute form. HOT */
 function requestTarget ({ url, originalUrl }) {
   const target = typeof originalUrl === 'string' ? originalUrl : url
   return target.charCodeAt(0) === SLASH ? target : pathOf(target)
@@ -64,12 +64,12 @@ function pathOf (target) {
   return rest.charCodeAt(0) === SLASH ? rest : `/${rest}`
 }
 
-/** PeerInfo of a request. HOT @param {import('../features/omit').Omission | null} [omit] */
+/** The PeerInfo of a request. HOT @param {import('../features/omit').Omission | null} [omit] */
 function peerInfo (raw, response, headers, valueLengthMax, omit = null) {
   return peerOf(raw, response, headers, valueLengthMax, undefined, headers.host ?? headers[':authority'], undefined, omit)
 }
 
-/** The same where Fastify's trustProxy is on: client, host and scheme come from the forwarded headers. */
+/** The PeerInfo of a request if Fastify's trustProxy is on. Client, host and scheme come from the forwarded headers. */
 function forwardedPeerInfo (request, response, valueLengthMax, omit = null) {
   const { raw } = request
   const { headers } = raw
@@ -80,30 +80,30 @@ function forwardedPeerInfo (request, response, valueLengthMax, omit = null) {
   return peerOf(raw, response, headers, valueLengthMax, ip, host, attempt(() => source.protocol), omit)
 }
 
-/** The PeerInfo of the connection's previous request where nothing differs, as on nearly every one. HOT */
+/** The PeerInfo of the connection's previous request if nothing has changed, which is usual; else a new one. HOT */
 function peerOf (raw, { shouldKeepAlive }, headers, valueLengthMax, ip, host, protocol, omit) {
   const { socket } = raw
   const before = socket?.[kPeer]
   const agent = headers['user-agent']
-  const version = raw.httpVersionMajor * 10 + raw.httpVersionMinor // `httpVersion` is a string that Node makes anew for each request
+  const version = raw.httpVersionMajor * 10 + raw.httpVersionMinor // `httpVersion` is a string that Node creates for each request
   const isThere = before !== undefined && before.place.host === host && before.place.protocol === protocol && before.place.omit === omit
   if (isThere && before.ip === ip && before.agent === agent && before.version === version) return before
   const peer = isThere
     ? readPeer(raw, before.place, before.peerPort, version, ip, agent, valueLengthMax)
     : readConnection(raw, host, protocol, version, ip, agent, valueLengthMax, omit)
-  // A connection that ends with this response is not written to: V8 adds a field to a socket in 2,000 instructions.
+  // Nothing is stored on a socket that closes after this response, because adding a field to a socket takes V8 2,000 instructions.
   if (socket && shouldKeepAlive !== false) socket[kPeer] = peer
   return peer
 }
 
-/** HOT, once for each other caller on a connection: behind a proxy with most requests. */
+/** HOT, once for each change of client on a connection. Behind a proxy, with most requests. */
 function readPeer (raw, place, peerPort, version, ip, agent, valueLengthMax) {
   const clientAddress = typeof ip === 'string' ? withoutPort(ip) || place.clientAddress : place.clientAddress
   const userAgent = typeof agent === 'string' && isShown('user_agent.original', place.omit) ? cut(agent, Math.min(valueLengthMax, USER_AGENT_LENGTH_MAX)) : ''
   return new PeerInfo(place, peerPort, version, protocolVersion(raw, version), ip, clientAddress, agent, userAgent)
 }
 
-/** HOT, once for each connection, and for each other host on it. */
+/** HOT, once for each connection, and for each change of host on it. */
 function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax, omit) {
   const { socket } = raw
   const peerPort = socket?.remotePort
@@ -112,7 +112,7 @@ function readConnection (raw, host, protocol, version, ip, agent, valueLengthMax
   return readPeer(raw, place, hasPort ? peerPort : -1, version, ip, agent, valueLengthMax)
 }
 
-/** One of the last places, or a new one: before browsers each connection comes from another address, to a host that is known. */
+/** One of the recent places, or a new one. If the clients are browsers, each connection has a new address, but a known host. */
 function placeFor (address, hasPort, host, protocol, scheme, omit) {
   const last = lastPlaces.get(host)
   let sameHost
@@ -139,19 +139,19 @@ function isShown (key, omit) { return omit === null || !omit.has(key) }
 
 function schemeOf (protocol, socket) {
   const given = typeof protocol === 'string' ? protocol.toLowerCase() : ''
-  // Not the caller's string: it is compared with each template's.
+  // Our own string and not the caller's, because it is compared with each template's scheme.
   return SCHEMES.find((scheme) => scheme === given) ?? (socket?.encrypted === true ? 'https' : 'http')
 }
 
-/** '2.0' is written '2'; '1.0' and '1.1' as they are. */
+/** '2.0' becomes '2'. '1.0' and '1.1' do not change. */
 function protocolVersion (raw, version) {
-  if (version === 11) return '1.1' // one string for all connections: it is compared with each request's
+  if (version === 11) return '1.1' // the same string for all connections, because it is compared on each request
   const { httpVersion } = raw
   if (httpVersion === '2.0') return '2'
   return typeof httpVersion === 'string' ? httpVersion : ''
 }
 
-/** Returns an address without an IPv6 zone, '' for what is none. */
+/** The address without an IPv6 zone. '' if the value is not an address. */
 function addressOf (value) {
   return typeof value === 'string' && value.length <= ADDRESS_LENGTH_MAX && HOST.test(value) ? withoutZone(value) : ''
 }
@@ -161,7 +161,7 @@ function withoutZone (address) {
   return mark === -1 ? address : address.slice(0, mark)
 }
 
-/** Host and port of a Host header. What cannot be one is left out rather than passed on. */
+/** The host and port of a Host header. Invalid ones are dropped rather than passed on. */
 function splitHost (text, scheme) {
   if (typeof text !== 'string' || text.length > HOST_LENGTH_MAX || !HOST.test(text)) return { name: '', port: -1 }
   const colon = text.lastIndexOf(':')
@@ -179,7 +179,7 @@ function portOf (text) {
   return port > 0 && port < 65536 ? port : -1
 }
 
-/** The request as it would be with the X-Forwarded-* headers that say the same: Fastify's getters know which proxies to trust. */
+/** The request with Forwarded translated to X-Forwarded-* headers, so that Fastify's getters apply their rules of which proxies to trust. */
 function byForwarded (request) {
   const { headers, socket } = request.raw
   const translated = asForwardedHeaders(headers.forwarded, headers)
@@ -187,7 +187,7 @@ function byForwarded (request) {
   return Object.create(Object.getPrototypeOf(request), { raw: { value: { headers: translated, socket, connection: socket } } })
 }
 
-/** RFC 7239's Forwarded as X-Forwarded-* headers; null where it cannot be read. https://www.rfc-editor.org/rfc/rfc7239 */
+/** Translates RFC 7239's Forwarded to X-Forwarded-* headers. Null if it is invalid. https://www.rfc-editor.org/rfc/rfc7239 */
 function asForwardedHeaders (header, headers) {
   if (typeof header !== 'string' || header.length > FORWARDED_LENGTH_MAX) return null
   const clients = []
@@ -216,7 +216,7 @@ function asForwardedHeaders (header, headers) {
   }
 }
 
-/** An IP address without port, brackets and zone; '' where there is none: `unknown`, `_hidden`. */
+/** The IP address without port, brackets and zone. '' if it is not an address: `unknown`, `_hidden`. */
 function withoutPort (text) {
   const version = isIP(text)
   if (version !== 0) return version === 4 ? text : withoutZone(text)
@@ -229,18 +229,18 @@ function withoutPort (text) {
 
 const STATUSES_MAX = 16
 
-/** What many calls to the same place have in common. Made and cached by lib/outbound; RouteInfo is the same for requests. */
+/** What all calls to the same place share. lib/outbound creates and caches it. RouteInfo is the counterpart for requests. */
 class CallInfo {
   #withStatus = new Map() // status -> CallInfo
 
   /**
-   * @param {number} kind as the API counts
+   * @param {number} kind in the API's numbers
    * @param {string} name
-   * @param {Array} attributeList flat, of checked values
-   * @param {string} [origin] what the last attribute begins with: `url.full` with the URL's origin, `db.query.text` with the
-   *   command; '' where calls have none. The span has the rest, as its target.
-   * @param {string} [openKey] of that attribute, of fewer than 128 bytes
-   * @param {boolean} [isShape] whether repeats of its calls count: those of HTTP do not, as each one's id has left with its headers
+   * @param {Array} attributeList a flat list of checked values
+   * @param {string} [origin] the beginning of the open attribute: the URL's origin for `url.full`, the command for `db.query.text`.
+   *   '' if the calls have no open attribute. The span holds the rest, as its target.
+   * @param {string} [openKey] the key of the open attribute, shorter than 128 bytes
+   * @param {boolean} [isShape] whether repetitions of its calls are counted. Not for HTTP, because each call has sent its span id in its headers
    */
   constructor (kind, name, attributeList, origin = '', openKey = 'url.full', isShape = false) {
     this.kind = kind
@@ -249,21 +249,21 @@ class CallInfo {
     this.origin = origin
     this.openKey = openKey
     this.shape = isShape ? this : null
-    this.operandRule = undefined // of a Redis command: which arguments behind `origin` may be recorded
+    this.operandRule = undefined // for a Redis command: which arguments after `origin` may be recorded
     this.encoded = null // the encoder's bytes
-    this.urlOffset = 0 // in `encoded`, of the length of the attribute `openKey`
-    this.series = null // of its metrics, and whose they are: see metrics/call-metrics.js
+    this.urlOffset = 0 // the offset in `encoded` of the length of the attribute `openKey`
+    this.series = null // its metric series and their owner, see metrics/call-metrics.js
     this.seriesOwner = null
-    this.part = null // what an application shows of it that leaves attributes out, and which
+    this.part = null // the CallInfo without the omitted attributes, and the Omission that created it
     this.partOwner = null
-    this.whole = null // of such a part
+    this.whole = null // for a `part`: the CallInfo with all attributes
   }
 
   with (attributeList) {
     return new CallInfo(this.kind, this.name, [...this.attributeList, ...attributeList], this.origin, this.openKey)
   }
 
-  /** The same with what a response's status says, made once for each status; null when there are too many. */
+  /** The CallInfo with the attributes of a response status, created once per status. Null if there are too many statuses. */
   // HOT, once per outgoing call.
   withStatus (status, attributesOf) {
     const found = this.#withStatus.get(status)

@@ -1,43 +1,44 @@
 'use strict'
 
-// Credentials in a query: the values of parameters whose names say so become REDACTED, everything else keeps its bytes
-// (a URLSearchParams round trip would re-encode them). The HTTP conventions name the signatures of cloud storage; most
-// credentials in queries have other names.
+// Redacts credentials in a query. If a parameter's name indicates a credential, its value becomes REDACTED. All other bytes stay the same
+// (a URLSearchParams round trip would re-encode them). The HTTP conventions list only the signatures of cloud storage, but most credentials
+// in queries have other names.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/ , note on `url.query`
 
 const { atOnce, attempt } = require('../runtime/report.js')
 
 const REDACTED = 'REDACTED'
 
-// Names are compared without case, separators and trailing digits: access_token, accessToken, user[access-token].
+// Names are compared case-insensitively, without separators and trailing digits: access_token, accessToken, user[access-token].
 const CREDENTIALS = [
   'code', 'authcode', 'authorizationcode', 'codeverifier', 'devicecode', 'usercode', 'verificationcode', 'resetcode',
   'recoverycode', 'otpcode', 'mfacode', 'smscode', 'onetimecode', 'accesscode', 'oobcode', 'otp', 'totp', 'pin', 'auth', 'authorization', 'bearer', 'cookie', 'csrf', 'xsrf', 'hmac',
   'jwt', 'dpop', 'pass', 'pwd', 'pw', 'passkey', 'ticket', 'magiclink', 'key', 'samlart', 'samlrequest', 'samlresponse', 'sas', 'session', 'sessionid', 'sessid', 'phpsessid',
   'jsessionid', 'connectsid', 'sid', 'sign', 'accesskeyid', 'awsaccesskeyid'
 ]
-// A name that holds one of these is one too, password_confirmation, passwordHash; or ends in one: refresh_token, client_secret.
+// A name is a credential if it contains a password word (password_confirmation, passwordHash) or ends in one of the other words
+// (refresh_token, client_secret).
 const PARTS = new RegExp(`pass(?:code|phrase|wd|word)|(?:${[
   'accesskey', 'apikeys?', 'appkey', 'assertion', 'credentials?', 'encryptionkey', 'masterkey', 'privatekey', 'secret',
   'secretkey', 'secrets', 'signature', 'signingkey', 'subscriptionkey', 'token', 'tokenhint', 'tokens', 'verifier'
 ].join('|')})$`)
-const SIGNATURE = 'sig' // of the conventions, which compare with case
+const SIGNATURE = 'sig' // from the conventions, which are case-sensitive
 
-// An app's own names come again and again; a caller's must not fill the memory.
+// Names are cached, because an app's own names repeat. The cache is limited, because a client can send any names.
 const KNOWN_MAX = 256
 const KNOWN_LENGTH_MAX = 64
 const SLOTS = KNOWN_MAX * 2
 
-// A value may be a URL with a query or a password of its own, encoded: a redirect's. Of what is deeper nothing is shown.
+// A value may be an encoded URL with its own query or password, as in redirects. Values nested deeper than NESTING_MAX are redacted whole.
 const MAY_NEST = /%(?:2[356]|3[df]|40)|[?#@]/i
 const NESTING_MAX = 3
 
-// Of bytes.
+// For `redactBytes`.
 const REDACTED_BYTES = new Uint8Array(Buffer.from(REDACTED))
 const AND = 0x26
 const EQUALS = 0x3d
 const PERCENT = 0x25
-const IS_PLAIN = new Uint8Array(256).fill(1) // neither ends a value nor makes it nest
+const IS_PLAIN = new Uint8Array(256).fill(1) // bytes that neither end a value nor indicate a nested URL
 for (const char of '&%?#@') IS_PLAIN[char.charCodeAt(0)] = 0
 const USER_INFO = /(?<=\/\/)[^/?#\s]*@/g
 
@@ -45,24 +46,24 @@ class QueryRedactor {
   #decide
   #names
   /** @type {Report} */ #report
-  #known = new Map() // name as it came -> whether it is a credential; a KnownName where it came again
-  #knownBytes = new KnownBytes() // these
+  #known = new Map() // name as received -> whether it is a credential; a KnownName from its second occurrence on
+  #knownBytes = new KnownBytes() // the KnownNames
 
-  /** @param {string[] | ((name: string) => boolean) | null} option names beside ours, or a function that decides about all */
+  /** @param {string[] | ((name: string) => boolean) | null} option names in addition to ours, or a function that decides about all names */
   constructor (option, report) {
     this.#decide = typeof option === 'function' ? option : null
     this.#names = new Set([...CREDENTIALS, ...(Array.isArray(option) ? option.map(normalised) : [])])
     this.#report = report
   }
 
-  /** Whether the user's function decides, which is code of theirs. */
+  /** Whether a function of the user decides, so that redacting runs user code. */
   get asksUser () { return this.#decide !== null }
 
   /**
-   * Redacts a query where it stands in the bytes of its span, with room for `growth` bytes behind it, three at least. The names must have come
-   * before, and no value may hold a query: of all else `redact` knows.
+   * Redacts a query in place, in the encoded bytes of its span. There must be room for `growth` bytes after it, at least three. It works only
+   * if all names are known and no value contains a query. Other queries need `redact`.
    * HOT, once per recorded request that has a query. Budget: 0 objects, 0 strings.
-   * @returns {number} where it ends then, or -1 where `redact` has to be asked
+   * @returns {number} the new end of the query, or -1 if `redact` is needed
    */
   redactBytes (bytes, view, start, end, growth) {
     const known = this.#knownBytes
@@ -107,12 +108,12 @@ class QueryRedactor {
     return end
   }
 
-  /** A query, without its question mark. */
+  /** Redacts a query, which is passed without its question mark. */
   // HOT, once per recorded request or call that has a query. Budget: one short string per parameter.
   redact (query, depth = 0) {
     const mayNest = MAY_NEST.test(query)
     let redacted = ''
-    let copied = 0 // up to here `redacted` has the query
+    let copied = 0 // `redacted` covers the query up to this index
     let start = 0
     let equals = query.indexOf('=')
     while (equals !== -1) {
@@ -132,7 +133,7 @@ class QueryRedactor {
     return copied === 0 ? query : redacted + query.slice(copied)
   }
 
-  /** The same for a whole URL, or a path with its query. HOT */
+  /** Redacts a whole URL, or a path with its query. HOT */
   redactUrl (url) {
     const mark = url.indexOf('?')
     if (mark === -1) return url
@@ -141,14 +142,14 @@ class QueryRedactor {
     return redacted === query ? url : url.slice(0, mark + 1) + redacted
   }
 
-  /** The value of a header: all of it where it is not a URL. */
+  /** Redacts the value of a header. A value that is not a URL does not change. */
   redactHeader (value) {
     const mark = value.search(/[?#]/)
     const shown = mark === -1 ? value : value.slice(0, mark) + value.slice(mark).replace(/[^?#]+/g, (query) => this.redact(query))
     return shown.replace(USER_INFO, `${REDACTED}@`)
   }
 
-  /** A value that holds credentials in a query of its own, without them; null for any other. */
+  /** The value without the credentials in its own query. Null if it has no credentials. */
   #nested (value, depth) {
     if (!MAY_NEST.test(value)) return null
     if (depth === NESTING_MAX) return REDACTED
@@ -183,39 +184,39 @@ class QueryRedactor {
     return this.#names.has(name) || PARTS.test(name)
   }
 
-  /** The answer of the user's function. Where it fails the value is hidden: its author meant to hide something. */
+  /** Asks the user's function. If it fails the value is redacted, because its author wanted to hide something. */
   #ask (name) {
     const what = 'the option redactQuery failed; values that it does not decide about are redacted'
     return this.#report.attempt('LT_WARN_CALLBACK', what, () => Boolean(atOnce(this.#decide(decoded(name))))) ?? true
   }
 }
 
-/** Whether the two bytes behind a percent sign make a character that MAY_NEST has. */
+/** Whether the two bytes after a percent sign encode a character of MAY_NEST. */
 function isNesting (high, low) {
   if (high === 0x32) return low === 0x33 || low === 0x35 || low === 0x36 // %23 %25 %26
   return (high === 0x33 && ((low | 0x20) === 0x64 || (low | 0x20) === 0x66)) || (high === 0x34 && low === 0x30) // %3D %3F %40
 }
 
-/** The name of a parameter that came before. */
+/** The name of a parameter that was received before. */
 class KnownName {
   /** @type {KnownName | null} */
-  next = null // the one that came behind it: an app's own links and forms have theirs in the same order
+  next = null // the name that last followed this one, because an app's links and forms have their parameters in a fixed order
 
-  /** @param {Uint8Array} bytes with the equals sign */
+  /** @param {Uint8Array} bytes the name with its equals sign */
   constructor (bytes, isCredential) {
     this.length = bytes.length - 1
     this.last = bytes.length - 1 >> 2
     this.words = new Int32Array(this.last + 1) // four bytes each, the first in the lowest
     for (const [i, byte] of bytes.entries()) this.words[i >> 2] |= byte << (i & 3) * 8
-    this.mask = -1 >>> (3 - (this.length & 3)) * 8 | 0 // of the last word
+    this.mask = -1 >>> (3 - (this.length & 3)) * 8 | 0 // for the last word
     this.isCredential = isCredential
   }
 }
 
-/** Names of parameters as bytes, to be found without making strings of what came: a table with open addresses. */
+/** A hash table (open addressing) of parameter names as bytes. Lookups create no strings. */
 class KnownBytes {
   #names = new Array(SLOTS).fill(null)
-  start = new KnownName(new Uint8Array(1), false) // before the first one
+  start = new KnownName(new Uint8Array(1), false) // precedes the first name of a query
 
   find (view, from, hash) {
     const names = this.#names
@@ -234,7 +235,7 @@ class KnownBytes {
   }
 }
 
-/** The length of the name that stands there, if it is this one; else -1. Reads up to three bytes more. HOT */
+/** The length of `name` if it is at this position, else -1. Reads up to three bytes beyond the name. HOT */
 function lengthOfName (name, view, at) {
   if (name === null) return -1
   const { words, last, length } = name
@@ -244,9 +245,9 @@ function lengthOfName (name, view, at) {
 
 let separators = null
 
-/** A name without case, separators and trailing digits. */
+/** A name in lower case, without separators and trailing digits. */
 function normalised (name) {
-  // Not a literal: V8 reads Unicode's tables for one as soon as it reads the file.
+  // Not a literal, because V8 would load Unicode tables for it when it parses the file.
   separators ??= new RegExp('[^\\p{L}\\p{N}]', 'gu') // eslint-disable-line prefer-regex-literals
   return name.toLowerCase().replace(separators, '').replace(/(?<=\D)\d{1,4}$/, '')
 }

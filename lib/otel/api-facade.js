@@ -1,7 +1,7 @@
 'use strict'
 
-// What stands in the slots of @opentelemetry/api: its TracerProvider, Tracer and ContextManager over ours. Which of our tracers
-// makes a span is asked at each `startSpan`: an API tracer that is fetched when a module loads works for later applications.
+// The objects that we register with @opentelemetry/api: a TracerProvider, Tracer and ContextManager over ours. The API tracer looks up
+// our tracer at each `startSpan`. So an API tracer that a module fetches when it loads works for applications that start later.
 
 const { EventEmitter } = require('node:events')
 const { existsSync, readFileSync } = require('node:fs')
@@ -15,46 +15,46 @@ const { wrapSpanContext } = require('../span/child-span.js')
 const { Scope } = require('../span/recording-span.js')
 const { read } = require('../span/attributes.js')
 
-// The global object of @opentelemetry/api and the copies of the API that are loaded.
+// The global object of @opentelemetry/api, and the loaded copies of the API.
 //
-// All versions 1.x share one object. The first to register seals its `version`: from then on other versions can neither register
-// nor, when newer, read. light-trace does not load the API, which costs 20 ms: it fills the slots as the API does.
+// All 1.x versions share one object. The first registration fixes its `version`. After that, other versions cannot register, and newer ones
+// cannot read. light-trace fills the slots as the API does, but does not load the API, because that costs 20 ms.
 
 const API_KEY = Symbol.for('opentelemetry.js.api.1')
 const NAME = '@opentelemetry/api'
 const MAIN_FILE = /[\\/]@opentelemetry[\\/]api[\\/](?:build[\\/]src|dist)[\\/]index\.c?js$/
 const NO_API = { path: '', version: '', copies: [], other: undefined }
-const IN_BUNDLE = 'bundled' // a version that the API itself knows: it fills its slots
+const IN_BUNDLE = 'bundled' // stands for the version of a bundled API, which fills its slots itself
 
-// In a bundle our file has another name, or none, and no path leads to the API, which is in the bundle too.
+// In a bundle, this file has another name or none. The API is in the bundle too, so it cannot be found by a path.
 const isBundled = typeof __filename !== 'string' || !__filename.endsWith('api-facade.js')
-// On the class of modules, which is there: node:module is a file of Node's that nobody else loads. In Jest, modules have another class.
+// `createRequire` of the module class avoids loading node:module, which few applications load. In Jest, modules have another class.
 /** @type {any} */
 const moduleClass = isBundled ? undefined : module.constructor
 const { createRequire } = /** @type {typeof import('node:module')} */ (typeof moduleClass?.createRequire === 'function' ? moduleClass : require('node:module'))
-// Not `require`: bundlers would put in the file what is looked for.
+// Not `require`, because bundlers would include what is looked up with it.
 const ownRequire = isBundled ? undefined : createRequire(__filename)
 
-/** `{ version, trace?, context?, propagation?, ... }`, or undefined where nobody has registered anything. */
+/** `{ version, trace?, context?, propagation?, ... }`, or undefined if nothing is registered. */
 function slots () {
   return globalThis[API_KEY]
 }
 
-/** Fills the slot if it is free and the version is right. */
+/** Fills the slot if it is free and the version matches. */
 function fillSlot (name, value, version) {
   globalThis[API_KEY] ??= Object.defineProperty({}, 'version', { value: version, enumerable: true })
   if (slots().version === version) slots()[name] ??= value
 }
 
-/** Removes the object, if nothing is registered in it. */
+/** Removes the global object if nothing is registered in it. */
 function clearSlots () {
   if (Object.keys(slots() ?? {}).every((name) => name === 'version')) delete globalThis[API_KEY]
 }
 
 /**
- * Finds the copy of the API that the application sees, and whether there is another version.
- * @returns {{ path: string, version: string, copies: object[], other: string | undefined }} version '' where there is no
- *   API; copies: the exports of all that are loaded, the application's first; other: another version
+ * Finds the application's copy of the API, and whether another version exists.
+ * @returns {{ path: string, version: string, copies: object[], other: string | undefined }} version: '' if there is no API;
+ *   copies: the exports of all loaded copies, the application's first; other: a second version, if one exists
  */
 function findApi (sealedVersion) {
   if (isBundled) return bundledApi(sealedVersion)
@@ -66,18 +66,18 @@ function findApi (sealedVersion) {
   return { path, version, copies: loadedCopies(path), other: others.find((other) => other !== undefined && other !== version) }
 }
 
-// Every copy has tracers of its own waiting for a provider; several of one version are usual in a monorepo.
+// Every copy has its own tracers that wait for a provider. Several copies of one version are common in a monorepo.
 function loadedCopies (first) {
   const { cache } = ownRequire
-  // Hundreds of files at every start, and few apps have loaded a copy by then: one search in all paths costs a tenth of one in each.
+  // The cache has hundreds of paths, and in few apps one of them is the API. Searching the joined paths costs a tenth of testing each one.
   const loaded = Object.keys(cache)
   const paths = loaded.join().includes('opentelemetry') ? loaded.filter((path) => path !== first && MAIN_FILE.test(path)) : []
   return [first, ...paths].map((path) => cache[path]?.exports).filter(isApi)
 }
 
-// In a bundle: bundlers see the `require`, and can leave it out for apps without the API.
+// Bundlers see this `require` and include the API, or leave it out if the app does not have it.
 function bundledApi (sealedVersion) {
-  const copy = attempt(() => require('@opentelemetry/api')) // undefined: an app that does not use it, and whose bundle was made without
+  const copy = attempt(() => require('@opentelemetry/api')) // undefined if the bundle was built without the API
   return isApi(copy) ? { path: '', version: sealedVersion ?? IN_BUNDLE, copies: [copy], other: undefined } : NO_API
 }
 
@@ -86,8 +86,8 @@ function isApi (copy) {
 }
 
 /**
- * Loads the copy of the API for `import`, which 1.10 and later have beside that for `require`, with tracers of its own.
- * Whether it is loaded cannot be seen; an application that is a CommonJS module has no use for it.
+ * Loads the ES module copy of the API. Versions from 1.10 on have one in addition to the CommonJS copy, with its own tracers.
+ * Whether the application loads it cannot be detected. An application that is a CommonJS module does not need it.
  */
 function loadEsm (path) {
   if (isBundled) return import('@opentelemetry/api').catch(() => undefined)
@@ -96,28 +96,28 @@ function loadEsm (path) {
   return existsSync(esm) ? import(/* webpackIgnore: true */ pathToFileURL(esm).href).catch(() => undefined) : null
 }
 
-/** Loads such a package; throws where there is none. */
+/** Loads a package as the application's code would. Throws if it is not installed. */
 function loadFromApp (name) {
   const path = resolveFromApp(name)
   return createRequire(path)(path)
 }
 
-/** The main file of the package that the application's code gets: from where it starts, where it is run, else from here. */
+/** Resolves a package as the application's code would: from the main module, the started script or the working directory, else from here. */
 function resolveFromApp (name) {
   return resolveFrom(ownRequire?.main?.filename, name) ?? resolveFrom(process.argv[1], name) ??
     resolveFrom(join(process.cwd(), 'index.js'), name) ?? (typeof __filename === 'string' ? resolveFrom(__filename, name) : undefined)
 }
 
 function resolveFrom (file, name) {
-  // There may be none, or `file` is not a path: `node -e`, a bundle.
+  // The package may be missing, or `file` may not be a path: with `node -e`, or in a bundle.
   return file === undefined ? undefined : attempt(() => createRequire(file).resolve(name))
 }
 
-// The package does not export its package.json: it is looked for above its main file.
+// The package does not export its package.json, so search the folders above its main file.
 function versionOf (path) {
   for (let folder = dirname(path); folder !== dirname(folder); folder = dirname(folder)) {
     const file = join(folder, 'package.json')
-    if (!existsSync(file)) continue // an error with its stack costs more than to ask
+    if (!existsSync(file)) continue // cheaper than an error with a stack
     const found = JSON.parse(readFileSync(file, 'utf8'))
     if (found.name === NAME) return String(found.version)
   }
@@ -126,13 +126,13 @@ function versionOf (path) {
 
 let root = null
 
-/** What is active where nothing is: the ROOT_CONTEXT of the application's copy of the API, which has called and so is loaded. */
+/** The context when nothing is active: ROOT_CONTEXT of the application's copy of the API. That copy is loaded, because it has called us. */
 function rootContext () {
   root ??= findApi(undefined).copies.find(hasRoot)?.ROOT_CONTEXT ?? EMPTY_CONTEXT
   return root
 }
 
-/** An ES module's own copy of the API, which nothing but an import finds. */
+/** Uses the ROOT_CONTEXT of the API's ES module copy. `findApi` cannot find that copy. */
 function useRootOf (copy) {
   if (hasRoot(copy)) root = copy.ROOT_CONTEXT
 }
@@ -142,7 +142,7 @@ function hasRoot (copy) {
 }
 
 const NAME_CHARS_MAX = 1024
-const SCOPES_MAX = 256 // tracers and meters are named after packages; names made of user data must not pile up
+const SCOPES_MAX = 256 // tracers and meters are usually named after packages. Names built from user data must not fill the memory
 const kBound = Symbol.for('light-trace.bound')
 
 class ApiTracerProvider {
@@ -198,7 +198,7 @@ class ApiTracer {
   }
 }
 
-/** The tracer or meter of a scope, which is made once. */
+/** The tracer or meter of a scope. It is created once. */
 function perScope (known, name, version, options, make) {
   const scope = new Scope(shortened(name) ?? '', shortened(version), shortened(read(options, 'schemaUrl')))
   let found = known.get(scope.key)
@@ -215,7 +215,7 @@ function shortened (value) {
 
 /** The API's ContextManager over the one AsyncLocalStorage. */
 class ContextManager {
-  /** The active context, else the API's own ROOT_CONTEXT: users may compare with it. */
+  /** The active context, else the API's own ROOT_CONTEXT, because users may compare with it. */
   active () { return asyncStorage.active() ?? rootContext() }
 
   with (context, fn, thisArg, ...args) {
@@ -226,12 +226,12 @@ class ContextManager {
     try {
       if (target instanceof EventEmitter) return bindEmitter(this, context, target)
       return typeof target === 'function' ? bindFunction(this, context, target) : target
-    } catch { // a frozen emitter, a proxy that throws
+    } catch { // a frozen emitter, or a proxy that throws
       return target
     }
   }
 
-  /** Makes `context` active until `dispose`, or the end of what runs now and what that starts. Called by API 1.10 and later. */
+  /** Makes `context` active for the running code and the work that it starts, or until `dispose`. API 1.10 and later call it. */
   attach (context) {
     const before = asyncStorage.active()
     asyncStorage.storage.enterWith(isContext(context) ? context : rootContext())
@@ -245,7 +245,7 @@ class ContextManager {
   }
 
   enable () { return this }
-  disable () { return this } // requests that are under way keep their contexts
+  disable () { return this } // running requests keep their contexts
 }
 
 function bindFunction (manager, context, fn) {
@@ -255,7 +255,7 @@ function bindFunction (manager, context, fn) {
   return Object.defineProperty(bound, 'length', { value: fn.length, configurable: true })
 }
 
-// One own `emit` on the emitter: listeners stay as they are. The first binding holds, as in the SDK.
+// Replaces the emitter's `emit` and does not change its listeners. The first binding wins, as in the SDK.
 function bindEmitter (manager, context, emitter) {
   if (Object.hasOwn(emitter, kBound) || typeof emitter.emit !== 'function') return emitter
   Object.defineProperty(emitter, kBound, { value: true })
@@ -267,13 +267,13 @@ function isContext (value) {
   return value !== null && typeof value === 'object' && typeof read(value, 'getValue') === 'function' && typeof read(value, 'setValue') === 'function'
 }
 
-/** The context manager in the API's slot; undefined if the slot is free or holds `own`. */
+/** The context manager in the API's slot. Undefined if the slot is free or holds `own`. */
 function foreignManager (own) {
   const held = slots()?.context ?? undefined
   return held === own ? undefined : held
 }
 
-/** Passes each call on to the context manager in the API's slot, asked each time: an SDK may be stopped and another one started. */
+/** Passes each call to the context manager in the API's slot. The slot is read on each call, because one SDK may stop and another start. */
 function slotContextManager (own) {
   const manager = {
     active () {

@@ -1,7 +1,6 @@
 'use strict'
 
-// Registers with @opentelemetry/api: one facade for the whole process, in the slots that are free, for as long as an
-// application with light-trace is open.
+// Registers with @opentelemetry/api. One facade for the whole process fills the free slots while an application with light-trace is open.
 //
 //   trace.getTracer('x').startSpan()  ->  facade  ->  the app of the active request, else the first open app
 //   context.with(), propagation.inject()  ->  facade  ->  our AsyncLocalStorage, our W3C code
@@ -19,9 +18,9 @@ const SETTERS = {
   metrics: 'setGlobalMeterProvider'
 }
 
-const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http' // the scope of its spans
+const HTTP_INSTRUMENTATION = '@opentelemetry/instrumentation-http' // the scope name of its spans
 
-const PROXIES_MAX = 8 // that are followed from one to the next: one may return itself
+const PROXIES_MAX = 8 // how many proxies are followed to a provider. A proxy may return itself
 
 const facade = processState.facade ?? makeFacade()
 processState.facade = facade
@@ -29,15 +28,15 @@ processState.facade = facade
 /** The context manager that is registered with the API now, else our own. */
 const activeManager = slotContextManager(facade.context)
 
-let esmCopy // of the API, where the application has one beside that for `require`
+let esmCopy // the ES module copy of the API, if the application has one besides the CommonJS copy
 
-// An application may be garbage-collected without having been closed.
+// An application may be garbage-collected without being closed.
 const forgotten = new FinalizationRegistry(releaseIfLast)
 
 /**
- * Opens `tracer` to the users of the API, until `closeApp`.
- * @param {Tracer} tracer @param {boolean} register whether free slots are filled
- * @returns {Promise<void> | null} a promise where there is something to wait for
+ * Makes `tracer` available through the API until `closeApp`.
+ * @param {Tracer} tracer @param {boolean} register whether to fill free slots
+ * @returns {Promise<void> | null} a promise if the caller must wait, else null
  */
 function openApp (tracer, register) {
   processState.openApps.add(tracer)
@@ -69,7 +68,7 @@ function fill ({ report, observer }) {
   return loadEsm(api.path)?.then(connectEsm) ?? null
 }
 
-/** Connects the tracers of a copy of the API that is loaded after the slot was filled, as `put` does with those before. */
+/** Connects the tracers of a copy of the API that was loaded after the slot was filled. `put` does this for copies loaded before. */
 function connectEsm (copy) {
   esmCopy = copy
   useRootOf(copy)
@@ -80,20 +79,21 @@ function connectEsm (copy) {
   slots().trace = trace
 }
 
-// Through the API if it is loaded. Tracers that were fetched before wait in a proxy, which it returns while the slot is free.
+// Registers through the API if it is loaded. Tracers that were fetched before wait in a proxy; `getTracerProvider` returns that proxy only
+// while the slot is free.
 function put (slot, { version, copies }) {
   if (slot === 'trace') for (const { trace } of copies) trace.getTracerProvider().setDelegate?.(facade.trace)
   if (copies.length === 0) fillSlot(slot, facade[slot], version)
   else copies[0][slot]?.[SETTERS[slot]]?.(facade[slot])
 }
 
-/** Empties the slots that still are ours, when no application is open. */
+/** If no application is open, empties the slots that are still ours. */
 function releaseIfLast () {
   if (processState.openApps.first() !== undefined) return
   const { copies } = findApi(undefined)
   for (const slot of Object.keys(SETTERS)) {
     if (!isOurs(slot)) continue
-    // The API makes a new proxy when its provider is disabled: tracers fetched from now on wait for the next provider.
+    // `disable` makes the API create a new proxy, so that tracers fetched from now on wait for the next provider.
     if (slot === 'trace') for (const { trace } of copies) trace.disable()
     delete slots()[slot]
   }
@@ -106,19 +106,19 @@ function isOurs (slot) {
   return held !== null && (slot === 'trace' ? delegateOf(held) : held) === facade[slot]
 }
 
-/** The meter provider of an SDK that is registered with the API, or null for ours and no-ops. */
+/** The meter provider of an SDK that is registered with the API. Null if it is ours or a no-op. */
 function foreignMeterProvider () {
   const held = slots()?.metrics
   return typeof held?.getMeter === 'function' && held !== facade.metrics && !isNoopMeters(held) ? held : null
 }
 
-/** The same of its tracer provider. */
+/** The tracer provider of an SDK that is registered with the API. Null if it is ours, a no-op or a proxy without a provider. */
 function foreignProvider () {
   const provider = delegateOf(slots()?.trace)
   return typeof provider?.getTracer === 'function' && provider !== facade.trace && !isEmpty(provider) && !isNoop(provider) ? provider : null
 }
 
-/** The provider behind the API's proxy, which may stand for another proxy. */
+/** The provider behind the API's proxy, which may delegate to another proxy. */
 function delegateOf (held) {
   return attempt(() => {
     let provider = held
@@ -127,20 +127,20 @@ function delegateOf (held) {
   })
 }
 
-// A fresh proxy of the same class delegates to the same no-op.
+// Whether a proxy has no provider: then it delegates to the same no-op as a new proxy of its class.
 function isEmpty (proxy) {
   return attempt(() => typeof proxy.getDelegate === 'function' && new proxy.constructor().getDelegate() === proxy.getDelegate()) === true
 }
 
-// The API does not export the classes of its no-ops, and a minifier changes their names: a copy of the API is asked for one.
+// The API does not export the classes of its no-ops, and a minifier changes their names. So compare with a no-op from a copy of the API.
 function isNoop (provider) {
   const { trace } = slots()
   const proxies = knownCopies().map((copy) => copy.ProxyTracerProvider)
-  if (trace !== provider) proxies.push(trace.constructor) // of a copy that is not known
+  if (trace !== provider) proxies.push(trace.constructor) // the proxy may come from a copy that we do not know
   return proxies.some((Proxy) => attempt(() => new Proxy().getDelegate().constructor === provider.constructor) === true)
 }
 
-const answers = new WeakMap() // of `isNoopMeters`: the copies are looked for in files
+const answers = new WeakMap() // the results of `isNoopMeters`, because it searches files for the copies
 
 function isNoopMeters (provider) {
   if (!answers.has(provider)) {

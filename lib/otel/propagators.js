@@ -1,7 +1,7 @@
 'use strict'
 
-// The API's TextMapPropagators: W3C's for users of the API, and those of OTEL_PROPAGATORS or of an SDK, which requests and calls
-// use instead of our own W3C code.
+// TextMapPropagators of the API: W3C propagators for users of the API, and the propagators of OTEL_PROPAGATORS or of an SDK. Requests and
+// calls use the latter instead of our own W3C code.
 
 const { parentIn, SPAN_KEY, BAGGAGE_KEY, SUPPRESS_KEY, REQUEST_KEY } = require('../context/trace-context.js')
 const { parseBaggage, serializeBaggage, besideSentrys } = require('../context/baggage.js')
@@ -24,7 +24,7 @@ const traceContext = {
   extract (context, carrier, getter) {
     const traceparent = getter.get(carrier, 'traceparent')
     const caller = remoteSpanOf({
-      traceparent: Array.isArray(traceparent) && traceparent.length === 1 ? traceparent[0] : traceparent, // one that came twice is none
+      traceparent: Array.isArray(traceparent) && traceparent.length === 1 ? traceparent[0] : traceparent, // a repeated header is invalid
       tracestate: joined(getter.get(carrier, 'tracestate'))
     })
     return caller === null ? context : context.setValue(SPAN_KEY, caller)
@@ -47,7 +47,7 @@ const baggage = {
   fields: () => ['baggage']
 }
 
-/** Several propagators as one. What one of them throws stops none of the others. */
+/** Combines several propagators. If one throws, the others still run. */
 function composite (propagators) {
   return {
     inject (context, carrier, setter) {
@@ -59,7 +59,7 @@ function composite (propagators) {
   }
 }
 
-/** Whether work carries no trace: suppressed work, such as an exporter's. A request that is only not traced hands on what came. */
+/** Whether nothing is propagated: for suppressed work, such as an exporter's. A request that is only untraced passes on what it received. */
 function isSilenced (context) {
   return context.getValue(SUPPRESS_KEY) === true && context.getValue(REQUEST_KEY)?.suppressed !== true
 }
@@ -71,19 +71,19 @@ function joined (value) {
 const W3C = composite([traceContext, baggage])
 
 /**
- * The propagator that reads and writes the headers of requests and calls; null for our own W3C code.
+ * The propagator that reads and writes the headers of requests and calls. Null for our own W3C code.
  * @param {{ propagators: string[] }} settings
- * @param {object | undefined} own what we put into the slot ourselves
+ * @param {object | undefined} own the propagator that we put into the slot ourselves
  * @returns {TextMapPropagator | null}
  */
 function propagatorFor ({ propagators }, report, own) {
   const handedOver = slots()?.propagation
-  // An SDK's usual propagator is W3C too: ours reads the same headers, and more strictly.
+  // The usual propagator of an SDK is W3C too. Then we use our own, which reads the same headers more strictly.
   const isW3C = (field) => W3C_FIELDS.includes(String(field).toLowerCase())
   if (handedOver !== own && attempt(() => handedOver?.fields().every(isW3C)) === false) return handedOver
   if (propagators.join() === 'tracecontext,baggage') return null
   const made = propagators.map((name) => make(name, report)).filter((propagator) => propagator !== undefined)
-  // Names that all turned out to be no use are ignored like any wrong variable.
+  // If none of the names can be used, the variable is ignored, like any invalid variable.
   return made.length === 0 && propagators.length > 0 ? null : composite(made)
 }
 
@@ -92,21 +92,21 @@ function make (name, report) {
   return name === 'baggage' ? baggage : propagatorOf(name, report)
 }
 
-/** Reads a request's headers for a propagator. */
+/** The getter with which a propagator reads a request's headers. */
 const headersGetter = {
   get: (headers, name) => headers[name.toLowerCase()],
   keys: (headers) => Object.keys(headers)
 }
 
-/** Reads and changes what a user gives: Headers, or an object of headers. See outbound/client-span.js. */
+/** Reads and changes headers that the user passes in: a Headers object, or a plain object. See outbound/client-span.js. */
 const GIVEN = {
-  overwrites: true, // what is asked for is written, whatever stands there
+  overwrites: true, // existing headers are overwritten
   read (headers, name) {
     const value = typeof headers.get === 'function' ? headers.get(name) ?? undefined : headers[name]
     return Array.isArray(value) ? value.join(', ') : value
   },
   write (headers, name, value) {
-    if (name === 'traceparent') this.remove(headers, 'tracestate') // of another trace; the propagator writes that of this one next
+    if (name === 'traceparent') this.remove(headers, 'tracestate') // it belongs to another trace. The propagator writes the right one next
     if (typeof headers.set === 'function') headers.set(name, value)
     else headers[name] = value
   },
@@ -116,19 +116,19 @@ const GIVEN = {
   }
 }
 
-/** `request.trace.inject(headers)`: writes the active span as the parent of what comes next, or hands on what came. */
+/** `request.trace.inject(headers)`: writes the active span as the parent, or passes on the request's headers if it is not traced. */
 function inject ({ propagator, report }, requestContext, headers) {
   injectForeign({ propagator: propagator ?? W3C, report }, requestContext.here(), headers, GIVEN, requestContext.caller)
   return headers
 }
 
 /**
- * Writes the headers of an outgoing call by a propagator that is not ours.
+ * Writes the headers of an outgoing call with a propagator that is not ours.
  * @param {{ propagator, report }} tracer
- * @param {Context} context with the span
+ * @param {Context} context the context with the span
  * @param {object} call
- * @param {{ read, write, remove, overwrites? }} headers of the call
- * @param {string | CallerHeaders | undefined} caller whose headers the call may have copied
+ * @param {{ read, write, remove, overwrites? }} headers access to the headers of the call
+ * @param {string | CallerHeaders | undefined} caller the request's trace headers, which the call may have copied
  */
 function injectForeign ({ propagator, report }, context, call, headers, caller) {
   const written = new Set()
@@ -147,7 +147,7 @@ function injectForeign ({ propagator, report }, context, call, headers, caller) 
   if (caller instanceof CallerHeaders) removeCopied(caller, written, call, headers)
 }
 
-/** Removes what was copied and not written anew. A trusted caller's headers stay if the propagator wrote nothing at all. */
+/** Removes copied headers that the propagator did not write again. If it wrote nothing, a trusted caller's headers are kept. */
 function removeCopied (caller, written, call, headers) {
   if (caller.isTrusted && written.size === 0) return
   for (const name of caller.names) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// The sampler that an option stands for, and what its decision does to a trace.
+// Creates the configured sampler, and applies its decisions to a trace.
 //
-// Head samplers decide when a trace begins, by ids and flags alone, before anything but the context is allocated. Those that
-// decide by chance write the probability into the trace state (`ot=th`): it says for how many spans each exported one stands.
+// Head samplers decide when a trace begins, by ids and flags alone, before anything but the context is allocated. Probability samplers
+// write the probability into the trace state (`ot=th`), so that a backend knows how many spans each exported span represents.
 // https://opentelemetry.io/docs/specs/otel/trace/tracestate-probability-sampling/
 
 const { SAMPLED } = require('../context/trace-context.js')
@@ -12,22 +12,20 @@ const {
 } = require('../context/tracestate.js')
 const { atOnce } = require('../runtime/report.js')
 
-// What a sampler answers, in the numbers of the OpenTelemetry SDK.
+// A sampler's decisions, in the numbers of the OpenTelemetry SDK.
 const DROP = 0
 const RECORD = 1
 const RECORD_AND_SAMPLE = 2
 
 const TWO_56 = 72057594037927936n
 const TWO_24 = 2 ** 24
-// Of the 56 random bits of a trace id, those in its third word.
+// The 24 of a trace id's 56 random bits that are in its third word.
 const HIGH_BITS = 0xffffff
 
-// For so long after a drop by a limit the probability of being let through is unknown.
+// For this long after the rate limit has dropped a trace, the probability of passing it is unknown.
 const BIASED_MS = 1000
 
-/**
- * The sampler of what lib/config/sampling.js made of an option: the user's own object, or one of ours by its kind.
- */
+/** Creates the sampler of an option that lib/config/sampling.js has resolved: the user's own object, or one of our kinds. */
 function samplerOf (option, report) {
   if (typeof option.shouldSample === 'function') return new SdkSampler(option, report)
   const { kind, ratio, perSecond, parentBased } = option
@@ -35,28 +33,28 @@ function samplerOf (option, report) {
   return kind === 'ratio' ? new Ratio(ratio, parentBased) : new HeadSampler(parentBased, kind === 'always_on')
 }
 
-/** Writes a decision into the trace that goes on: the sampled flag, and a trace state of the sampler's. */
+/** Writes a decision into the trace: the sampled flag, and the sampler's trace state, if it returned one. */
 function applyDecision (trace, { decision, tracestate }) {
   trace.flags = decision === RECORD_AND_SAMPLE ? trace.flags | SAMPLED : trace.flags & ~SAMPLED
   if (tracestate !== undefined) trace.tracestate = tracestate
 }
 
-/** The base of all samplers of ours. By itself it takes each new trace or none. */
+/** The base class of our samplers. By itself it takes every new trace, or none. */
 class HeadSampler {
   constructor (parentBased, takesAll) {
     this.parentBased = parentBased
     this.takesAll = takesAll
     /** @type {false} */
     this.isCustom = false // ids and flags are enough to decide, see SdkSampler
-    this.tracestate = '' // of each trace that starts here and is taken, where it is always the same
+    this.tracestate = '' // the tracestate of each trace that starts here and is taken, if it is always the same
   }
 
   /**
-   * Decides, and writes the threshold of a trace that it takes into the context.
+   * Decides. If it takes the trace, writes the threshold into the context.
    * @param {TraceContext | IncomingContext} context
    * @param {boolean} hasParent whether its ids came from a caller
    * @param {number} now milliseconds on the monotonic clock
-   * @param {RouteInfo | undefined} route of a request
+   * @param {RouteInfo | undefined} route the request's route; undefined for a trace that no request started
    */
   // HOT, once per request.
   decide (context, hasParent, now, route) {
@@ -67,7 +65,7 @@ class HeadSampler {
 
   decideRoot (_context, _now, _route) { return this.takesAll ? RECORD_AND_SAMPLE : DROP }
 
-  /** The decision about a caller's trace, whatever the caller has decided: a threshold that came holds no longer. */
+  /** Decides about a caller's trace independently of the caller's decision. The incoming threshold is no longer valid. */
   decideAnew (context) {
     if (!this.takesAll) context.tracestate = withoutThreshold(context.tracestate)
     else if (thresholdOf(context.tracestate) !== '') context.tracestate = withThreshold(context.tracestate, ALWAYS)
@@ -76,18 +74,18 @@ class HeadSampler {
 }
 
 /**
- * `sampler: 0.1`. W3C consistent probability sampling: a trace is taken when the least significant 56 bits of its id, which are
- * random, are at least (1 - ratio)*2^56. All services with the same ratio agree.
+ * `sampler: 0.1`. W3C consistent probability sampling: a trace is taken if the least significant 56 bits of its id, which are random,
+ * are at least (1 - ratio)*2^56. So all services with the same ratio make the same decision.
  * https://www.w3.org/TR/trace-context-2/#random-trace-id-flag
  */
 class Ratio extends HeadSampler {
   constructor (ratio, parentBased) {
     super(parentBased, false)
-    // 2^56 is beyond a double's integers; the threshold is kept as 24 high and 32 low bits.
+    // A double cannot represent all integers up to 2^56, so the threshold is kept as 24 high and 32 low bits.
     const threshold = TWO_56 - BigInt(Math.round(ratio * Number(TWO_56)))
     this.high = Number(threshold >> 32n)
     this.low = Number(threshold & 0xffffffffn)
-    // All its digits: a shorter one would not be the threshold that decides.
+    // Not shortened, because `th` must be exactly the threshold that decides.
     this.threshold = thresholdText(this.high, this.low)
     this.tracestate = withThreshold('', this.threshold)
   }
@@ -111,12 +109,12 @@ class Ratio extends HeadSampler {
   takes (high, low) { return high === this.high ? low >= this.low : high > this.high }
 }
 
-/** `sampler: { perSecond }`. Callers that have decided are followed, and not counted. */
+/** `sampler: { perSecond }`. It follows the decisions of callers, and does not count them. */
 class PerSecond extends HeadSampler {
   constructor (perSecond) {
     super(true, false)
     this.rate = new FairRate(perSecond)
-    this.elsewhere = new RouteRate() // traces that no request has started
+    this.elsewhere = new RouteRate() // for traces that no request started
   }
 
   decideRoot (context, now, route) {
@@ -129,17 +127,17 @@ class PerSecond extends HeadSampler {
   }
 }
 
-/** `limits.sampledPerSecond`: lets through so many a second, with a burst of one second's worth. Time is given. */
+/** `limits.sampledPerSecond`: passes this many traces a second, with a burst of one second's worth. The caller passes the time. */
 class RateLimit {
   constructor (perSecond) {
     this.perSecond = perSecond
-    this.burst = perSecond > 0 ? Math.max(1, perSecond) : 0 // less than one a second is one, less often
+    this.burst = perSecond > 0 ? Math.max(1, perSecond) : 0 // a rate below one a second needs a burst of one
     this.tokens = this.burst
     this.filledAt = 0
     this.droppedAt = -Infinity
   }
 
-  /** The decision about a trace that the sampler has taken. A threshold in its trace state holds only while nothing is dropped. */
+  /** Decides about a trace that the sampler has taken. The threshold in its trace state is valid only while nothing is dropped. */
   decide (context, nowMs) {
     const isTaken = this.take(nowMs)
     if (!isTaken) this.droppedAt = nowMs
@@ -157,7 +155,7 @@ class RateLimit {
   }
 }
 
-/** A Sampler in the shape of the OpenTelemetry SDK's. It is user code: a wrong answer means "not sampled" and is logged once. */
+/** Wraps a Sampler with the interface of the OpenTelemetry SDK. It is user code: an invalid result means "not sampled" and is logged once. */
 class SdkSampler {
   #sampler
   /** @type {Report} */ #report
@@ -166,12 +164,12 @@ class SdkSampler {
     this.#sampler = sampler
     this.#report = report
     /** @type {true} */
-    this.isCustom = true // its answer depends on more than the ids, see SpanStarter
+    this.isCustom = true // it needs more than ids and flags to decide, see SpanStarter
     this.tracestate = ''
   }
 
   /**
-   * Asks as the SDK asks, with the ids that the span will have and the attributes that are known at its start.
+   * Asks the sampler as the SDK does, with the ids that the span will have and the attributes that are known at its start.
    * @returns {{ decision: number, attributes: object | undefined, tracestate: string | undefined }}
    */
   ask (context, trace, name, kind, attributes, links) {
@@ -194,45 +192,45 @@ class SdkSampler {
   }
 }
 
-// So many traces a second, shared over routes: rare routes are taken whole, busy ones share what is left.
+// A number of traces a second, shared between routes. Rare routes are sampled completely, and busy routes share the rest.
 //
 //   arrivals   60/s   10/s   1/s        of three routes, for 20 a second:
 //   share     9.5/s  9.5/s   1/s        the water level is 9.5
 //   taken       16 %   95 %  100 %
 //
-// A request is taken with the probability level * brake / arrivals, which is fixed before its random bits are looked at. That
-// makes its span countable, whatever comes and goes:
+// A request is taken with the probability level * brake / arrivals. The probability is fixed before the request's random bits are read.
+// So the number of requests that a span represents is correct, however the load changes:
 //
-//   arrivals   of its route in about two seconds, itself among them: those of a route that suddenly gets load count at once
-//   level      the highest share of a route, computed anew five times a second
-//   brake      e^-debt, in seconds' worth, or in traces below one a second: what was taken beyond the rate is made up for, and
-//              what is left is made use of
+//   arrivals   of its route in about two seconds, including this request, so that a sudden load counts at once
+//   level      the highest share of a route, computed five times a second
+//   brake      e^-debt. The debt is in seconds of the rate, or in traces if the rate is below one a second. A positive debt (too many
+//              traces were taken) lowers the probability; a negative debt (the rate was not used up) raises it
 //
-// Time and randomness are given: nothing here reads a clock.
+// The caller passes time and random bits. Nothing here reads a clock.
 
 const LOOK_MS = 200
 
-// The mean age of the arrivals that count. Bunches of requests once a second get a steady probability, and a route that has
-// lost its load gives its share away within seconds.
+// The mean age of the arrivals that count. At this value, bursts of requests once a second get a steady probability, and a route whose load
+// ends releases its share within seconds.
 const MEMORY_SECONDS = 2
 
-// In seconds' worth of the rate. Little of what was left unused is kept: a burst would take it at once. A start is like the end
+// In seconds of the rate. The credit for unused rate is small, because a burst would use it up at once. A start is treated like the end
 // of a burst.
 const CREDIT_SECONDS = 0.3
 const DEBT_SECONDS_AT_START = 0.5
 
-const BRAKE_MIN = 1 / 32 // no span stands for more than 32 times what it would without a brake
-const ARRIVALS_MIN = 0.1 // a route with less is not active
-const FORGOTTEN_MS = 60 * 60 * 1000 // after so long without a request the next one is taken whatever the rate is
+const BRAKE_MIN = 1 / 32 // a span represents at most 32 times as many requests as it would without the brake
+const ARRIVALS_MIN = 0.1 // a route with fewer is not active
+const FORGOTTEN_MS = 60 * 60 * 1000 // after this long without a request, the next one is taken whatever the rate is
 
 const TAKE_ALWAYS = `ot=th:${ALWAYS}`
 
-/** How often a route is asked for. */
+/** How often a route receives requests. */
 class RouteRate {
-  /** @param {number} seenAt when it last was active @param {FairRate | null} owner of which it is a part: a change makes another */
+  /** @param {number} seenAt when it was last active @param {FairRate | null} owner the FairRate it belongs to. A new one replaces this RouteRate */
   constructor (seenAt = -Infinity, owner = null) {
     this.owner = owner
-    this.arrivals = 0.5 // fading; not 0, a small integer to V8, which would give up what it has compiled at the first fraction
+    this.arrivals = 0.5 // decays. Not 0: V8 would treat it as a small integer, and discard compiled code at the first fraction
     this.isActive = false
     this.seenAt = seenAt
   }
@@ -245,15 +243,15 @@ class FairRate {
     this.brakeOver = Math.max(perSecond, 1)
     this.active = []
     this.level = perSecond * MEMORY_SECONDS
-    this.allowance = 0 // level * brake, of 2^24
-    this.debt = perSecond * DEBT_SECONDS_AT_START // traces that were taken beyond the rate; below zero a credit
+    this.allowance = 0 // level * brake * 2^24
+    this.debt = perSecond * DEBT_SECONDS_AT_START // traces taken in excess of the rate. Negative: a credit
     this.paidAt = NaN
     this.lookedAt = -Infinity
     this.lookAt = -Infinity
   }
 
   /**
-   * The tracestate of a new trace, or '' where it is not taken. One that is taken by chance has a string of its own.
+   * The tracestate of a new trace, or '' if it is not taken. A trace that is taken by chance gets a new string.
    * @param {RouteRate} route @param {number} random 24 random bits of the trace id
    * @param {number} now milliseconds on a monotonic clock
    */
@@ -265,7 +263,7 @@ class FairRate {
     return random < TWO_24 - taken ? '' : this.taken(Math.max(0, TWO_24 - taken), now)
   }
 
-  /** Makes it active. Returns whether nobody has asked for it for an hour. */
+  /** Marks the route as active. Returns whether it had no requests for an hour. */
   isForgotten (route, now) {
     route.isActive = true
     this.active.push(route)
@@ -308,7 +306,7 @@ class FairRate {
   }
 }
 
-/** The share up to which the arrivals of each route are met, so that all together are `budget`. Sorts the routes. */
+/** The share at which the routes together use up `budget`, if each route gets its arrivals but at most the share. Sorts the routes. */
 function waterLevel (routes, budget) {
   routes.sort((a, b) => a.arrivals - b.arrivals)
   let rest = budget
@@ -317,7 +315,7 @@ function waterLevel (routes, budget) {
     if (routes[i].arrivals > share) return share
     rest -= routes[i].arrivals
   }
-  // All are met. Any one route may take the rest besides.
+  // The budget covers all arrivals. Any single route may use the rest too.
   return routes.length === 0 ? budget : routes[routes.length - 1].arrivals + rest
 }
 

@@ -1,28 +1,28 @@
 'use strict'
 
-// Attributes as a flat list, [key, value, key, value, ...]. Values are what OTLP's AnyValue holds: strings, numbers, booleans,
-// bytes, null, and arrays and maps of these. They are checked, copied and cut when they are set: nothing of the caller's is kept,
-// and none of the caller's code runs when the span is written.
+// Attributes as a flat list, [key, value, key, value, ...]. A value is what OTLP's AnyValue holds: a string, number, boolean, bytes,
+// null, or an array or map of these. Values are checked, copied and cut when they are set. So a span holds no object of the caller,
+// and runs none of the caller's code when it is written.
 // https://opentelemetry.io/docs/specs/otel/common/#anyvalue
 
 const { isProxy } = require('node:util/types')
 const { attempt } = require('../runtime/report.js')
 const { SERVER_KEYS } = require('./http-info.js')
 
-// The specification has no limit for these; one attribute must not be a way round ours.
-const MEMBERS_MAX = 1024 // of an array or a map
-const TOTAL_MAX = 4096 // of all arrays and maps in one value
+// The specification sets no limits for these. Without ours, one attribute could have any size.
+const MEMBERS_MAX = 1024 // of one array or map
+const TOTAL_MAX = 4096 // members of all arrays and maps in one value
 const DEPTH_MAX = 64
 const KEY_LENGTH_MAX = 1024
 
-// Keys may be made of anything: lists beyond these go without a shape.
+// An application may build keys from data. Beyond these limits, lists get no shape.
 const SHAPES_MAX = 1000
 const SHAPE_KEY_LENGTH_MAX = 100
 
 /**
- * Sets one attribute, replacing an earlier value of the same key.
- * @param {{ attributeCut (): void }} [owner] is called if a key or a value loses a part by a limit that is no option
- * @returns {boolean} false when it was refused: a bad key or value, or `countMax` attributes are there already
+ * Sets one attribute and replaces an earlier value of the same key.
+ * @param {{ attributeCut (): void }} [owner] is called if a limit that is not an option cuts a key or a value
+ * @returns {boolean} false if it was refused: the key or value is invalid, or the list has `countMax` attributes already
  */
 function setAttribute (list, key, value, countMax, lengthMax, owner) {
   if (typeof key !== 'string' || key === '') return false
@@ -30,7 +30,7 @@ function setAttribute (list, key, value, countMax, lengthMax, owner) {
   return clean !== undefined && setClean(list, key, clean, countMax, owner)
 }
 
-/** Sets each own property of `attributes`; returns how many were refused. Never throws. */
+/** Sets each own property of `attributes` and returns how many were refused. Never throws. */
 function setAttributes (list, attributes, countMax, lengthMax, owner) {
   let refused = 0
   for (const key of ownKeys(attributes)) {
@@ -39,7 +39,7 @@ function setAttributes (list, attributes, countMax, lengthMax, owner) {
   return refused
 }
 
-/** Sets an attribute whose value is clean. */
+/** Sets an attribute whose value was cleaned before. */
 function setClean (list, key, clean, countMax, owner) {
   const name = cutKey(key, owner)
   const place = indexOfKey(list, name)
@@ -54,7 +54,7 @@ function cutKey (key, owner) {
   return cut(key, KEY_LENGTH_MAX)
 }
 
-/** Where a flat list has the key, or -1; `indexOf` would find values too. */
+/** The index of the key in a flat list, or -1. `indexOf` would find values too. */
 function indexOfKey (list, key) {
   for (let i = 0; i < list.length; i += 2) if (list[i] === key) return i
   return -1
@@ -62,7 +62,7 @@ function indexOfKey (list, key) {
 
 const hasKey = (list, key) => indexOfKey(list, key) !== -1
 
-/** The own keys of the caller's object, none where it has none or throws. */
+/** The own keys of the caller's object. Empty if it is not an object, or throws. */
 function ownKeys (object) {
   try {
     return object !== null && typeof object === 'object' ? Object.keys(object) : []
@@ -71,7 +71,7 @@ function ownKeys (object) {
   }
 }
 
-/** A property of the caller's object, undefined where it throws. */
+/** A property of the caller's object, or undefined if reading it throws. */
 function read (object, key) {
   try {
     return object?.[key]
@@ -80,24 +80,24 @@ function read (object, key) {
   }
 }
 
-/** Whether the caller's value is an array. A revoked proxy, which throws when it is asked, may have been one. */
+/** Whether the caller's value is an array. A revoked proxy throws here; it may have been an array, so it counts as one. */
 function isArray (value) {
   return attempt(() => Array.isArray(value)) ?? true
 }
 
-/** The elements of the caller's array; `otherwise` where it is none or throws. */
+/** The elements of the caller's array, or `otherwise` if it is not an array or throws. */
 function elements (value, otherwise = []) {
   return attempt(() => Array.isArray(value) ? [...value] : undefined) ?? otherwise
 }
 
-/** A copy of the caller's object, without what throws. */
+/** A copy of the caller's object. Properties that throw are undefined. */
 function copyOf (object) {
   const copy = {}
   for (const key of ownKeys(object)) setOwn(copy, key, read(object, key))
   return copy
 }
 
-/** The list as an object for the SDK's processors and exporters: a plain one, on which they may call `hasOwnProperty`. */
+/** The list as an object for the SDK's processors and exporters. It has a prototype, because they may call `hasOwnProperty`. */
 function toObject (list) {
   const object = {}
   for (let i = 0; i < list.length; i += 2) {
@@ -107,13 +107,13 @@ function toObject (list) {
   return object
 }
 
-/** Sets an own property, also where assignment would run a setter (`__proto__`) or throw, as with a frozen prototype. */
+/** Sets an own property even where assignment would run a setter (`__proto__`) or throw (a frozen prototype). */
 function setOwn (object, key, value) {
   if (key in object) Object.defineProperty(object, key, { value, writable: true, enumerable: true, configurable: true })
   else object[key] = value
 }
 
-/** A value as it may be kept, with strings and bytes cut at `lengthMax`; undefined where it is no attribute value. */
+/** A copy of the value that is safe to keep, with strings and bytes cut at `lengthMax`. Undefined if it is not an attribute value. */
 function cleanValue (value, lengthMax, owner) {
   switch (typeof value) {
     case 'string': return cut(value, lengthMax)
@@ -124,12 +124,12 @@ function cleanValue (value, lengthMax, owner) {
   }
 }
 
-/** Cuts at `lengthMax` UTF-16 units, never through a pair, and mends lone surrogates. */
+/** Cuts at `lengthMax` UTF-16 units, never inside a surrogate pair, and replaces lone surrogates. */
 function cut (text, lengthMax) {
   if (text.length <= lengthMax) return text.toWellFormed()
   const last = text.charCodeAt(lengthMax - 1)
   const end = last >= 0xd800 && last <= 0xdbff ? lengthMax - 1 : lengthMax
-  // A slice would keep the whole long text alive; the copy through a Buffer lets go of it.
+  // A slice would keep the whole text alive. A copy through a Buffer does not.
   return Buffer.from(text.slice(0, end).toWellFormed()).toString()
 }
 
@@ -148,7 +148,7 @@ class Cleaner {
     this.lengthMax = lengthMax
   }
 
-  /** Undefined: not a value, or one that throws when it is read. */
+  /** Returns undefined if it is not an attribute value, or throws when it is read. */
   object (value, depth) {
     if (isProxy(value)) return undefined // its traps are the caller's code
     try {
@@ -182,7 +182,7 @@ class Cleaner {
         if (key.length > KEY_LENGTH_MAX) this.isCut = true
         setOwn(clean, cut(key, KEY_LENGTH_MAX), kept)
         count++
-      } else if (member !== undefined) { // a function, a Date: one of many, not worth the whole map
+      } else if (member !== undefined) { // a function or a Date: drop this member, keep the map
         this.isCut = true
       }
     }
@@ -207,46 +207,45 @@ class Cleaner {
   }
 }
 
-/** Whether it is a plain object: the own members of a Date or a Map do not say what it is. */
+/** Whether it is a plain object. The own properties of a Date or a Map do not describe it. */
 function isMap (value) {
   const prototype = Object.getPrototypeOf(value)
   return prototype === null || prototype === Object.prototype || Object.getPrototypeOf(prototype) === null
 }
 
-// The places of the keys of longer lists are kept, of so many in all.
-const SEARCHED_MAX = 32
-const PLACES_MAX = 32768
+const SEARCHED_MAX = 32 // array length; the key positions of longer lists are cached in a Map
+const PLACES_MAX = 32768 // total budget of the cached positions, in array elements
 
 let shapeCount = 0
 let placesLeft = PLACES_MAX
 
 /**
- * The keys of a list in the order in which they were set, shared by all spans that set the same ones, like V8's hidden classes.
- * A key that is found behind the same keys as before is sound and new to the span, and the encoder has its bytes.
+ * The keys of a list in the order in which they were set. All spans that set the same keys share it, like V8's hidden classes.
+ * If a shape already has a key as its successor, the key is valid, the list does not contain it yet, and the encoder has its bytes.
  *
- *     EMPTY -- user.id -- user.plan -- cart.size        the usual way
- *                    \--- cart.size                     another route's
+ *     EMPTY -- user.id -- user.plan -- cart.size        the usual order
+ *                    \--- cart.size                     another route's order
  */
 class AttributeShape {
-  /** The key is well-formed, and none of those before; the length is that of the flat list that has this shape. */
+  /** The key must be well-formed and not among the keys before it. `length` is the length of the flat list with this shape. */
   constructor (before, key, length) {
     this.key = key
     this.length = length
     this.hasServerKey = before !== null && (before.hasServerKey || SERVER_KEYS.has(key))
-    this.usual = null // the first shape that came after it
-    this.others = null // a Map of the others, by key
-    this.template = null // the encoder's
-    this.places = undefined // key -> its place, once it was asked for twice; null: asked for once, as while it was new
+    this.usual = null // the first successor
+    this.others = null // the other successors: a Map by key
+    this.template = null // belongs to the encoder
+    this.places = undefined // a Map from key to index, built at the second lookup; null after the first lookup
   }
 
-  /** The shape with one more key, or null where that key never came here. HOT */
+  /** The shape with one more key, or null if no list has added this key here before. HOT */
   after (key) {
     const { usual } = this
     if (usual !== null && usual.key === key) return usual
     return this.others === null ? null : this.others.get(key) ?? null
   }
 
-  /** The same where the shape may be new. The key must be well-formed, and not among those that are there. */
+  /** Like `after`, but creates the shape if it is new. The key must be well-formed and not in the list yet. */
   add (key) {
     const known = this.after(key)
     if (known !== null) return known
@@ -258,14 +257,14 @@ class AttributeShape {
     return shape
   }
 
-  /** The shape of a list that has got one more. Where there is none, what is known of its places stays right. */
+  /** The shape of a list after one more key. If this shape does not match the list, the list keeps it; its own positions are updated. */
   grown (key, length) {
     if (this.length === length) return this.add(key)
     if (this.isOwn) this.places.set(key, length)
     return this
   }
 
-  /** Where a list of this shape, or of none, has the key, or -1. A long list is not searched each time. */
+  /** The index of the key in a list, or -1. Long lists are looked up in the cached positions instead of searched each time. */
   placeIn (list, key) {
     if (list.length <= SEARCHED_MAX) return indexOfKey(list, key)
     if (this.places === undefined) this.places = null
@@ -278,7 +277,7 @@ class AttributeShape {
 
   get isOwn () { return this.length === -1 && this.places }
 
-  /** This one, or one of the list's own: its keys are not known by a shape. */
+  /** A shape that belongs to this list alone, for a list whose keys no shared shape describes. */
   ownOf (list) {
     if (this.isOwn) return this
     const own = new AttributeShape(null, '', -1)
@@ -287,7 +286,7 @@ class AttributeShape {
   }
 }
 
-/** The text as V8 keeps names of properties: equal ones are the same, and none keeps a longer text alive. */
+/** The text as V8 stores property names: equal texts are one string, and it does not keep a longer string alive. */
 function ownText (text) {
   return Object.keys({ [text]: 0 })[0]
 }
@@ -299,24 +298,24 @@ function placesOf (list) {
 }
 
 const EMPTY_SHAPE = new AttributeShape(null, '', 0)
-// Of a list whose keys are not known by a shape: no list is that long.
+// For a list whose keys no shape describes. No list has length -1, so this shape never matches.
 const NO_SHAPE = new AttributeShape(null, '', -1)
 
-// What is read off an error, or whatever else was thrown. Every read is guarded: it may be any object.
+// Reads errors. Any value can be thrown, so every read is guarded.
 
 const TYPE_LENGTH_MAX = 128
 const MESSAGE_LENGTH_MAX = 4096
-const STACK_LENGTH_MAX = 16384 // on an SDK's span, whose limits are unknown
+const STACK_LENGTH_MAX = 16384 // for an SDK's span, whose limits are unknown
 
-// The error of a library's call -> the `error.type` of its span. A request that fails with the same error has the same type: a
-// database's code is in fields that only the library's own table knows.
+// Maps the error of a library's call to the `error.type` of its span. A request that fails with this error gets the same type, because
+// only the library's own table knows which field holds a database's code.
 const typesByLibrary = new WeakMap()
 
 function rememberErrorType (error, type) {
   if (error !== null && typeof error === 'object') typesByLibrary.set(error, type)
 }
 
-/** A low-cardinality identifier for `error.type`: that of a library's call, the error's code, else its name. */
+/** A low-cardinality identifier for `error.type`: the type remembered from a library's call, else the error's code, else its name. */
 function errorType (error) {
   const known = typesByLibrary.get(error)
   if (known !== undefined) return known
@@ -325,13 +324,13 @@ function errorType (error) {
   return sqlStateOf(error) || errorName(error)
 }
 
-/** A SQLSTATE of PostgreSQL, or ''. Only the server's errors have a severity; a socket's code may look like one (EPIPE). */
+/** The SQLSTATE of a PostgreSQL error, or ''. Only errors of the server have a severity. A socket's code can look like a SQLSTATE (EPIPE). */
 function sqlStateOf (error) {
   const code = text(error, 'code')
   return text(error, 'severity') !== '' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
-// The names of the language's own errors. A class that extends one and sets no name has inherited it, which says little.
+// The names of JavaScript's own errors. A subclass that sets no name inherits one of these, so its class name is more useful.
 const BUILT_IN = new Set(['Error', 'AggregateError', 'EvalError', 'RangeError', 'ReferenceError', 'SyntaxError', 'TypeError', 'URIError'])
 
 function errorName (error) {
@@ -343,7 +342,7 @@ function errorName (error) {
 
 function className (error) { return text(read(error, 'constructor'), 'name') }
 
-/** The `exception.type` of spans and of log records: the error's code, else its name. A number is no code: a DOMException's, a driver's. */
+/** The `exception.type` of spans and log records: the error's code, else its name. Numeric codes (DOMException, some drivers) are ignored. */
 function exceptionType (error) {
   const code = read(error, 'code')
   return (typeof code === 'string' && cut(code, TYPE_LENGTH_MAX)) || errorName(error)
@@ -366,15 +365,15 @@ function exceptionAttributes (error, lengthMax = STACK_LENGTH_MAX) {
 
 const PROBLEMS_MAX = 4
 
-/** Part, path and rule of what Fastify's validation found, `body/age type`: what a validator writes itself may hold the value. */
+/** The part, path and rule of each error of Fastify's validation: `body/age type`. A validator's own message may contain the value. */
 function validationText (error, problems) {
   const part = text(error, 'validationContext') || 'request'
-  // It throws for a path with a symbol, and a list that is a proxy.
+  // Throws if a path contains a symbol, or if the list is a proxy that throws.
   return attempt(() => problems.slice(0, PROBLEMS_MAX).map((problem) => problemText(part, problem)).join(', ')) ?? part
 }
 
 function problemText (part, problem) {
-  const path = read(problem, 'path') // of other validators than ajv, which has `instancePath`
+  const path = read(problem, 'path') // set by validators other than ajv, which sets `instancePath`
   const place = Array.isArray(path) ? `/${path.join('/')}` : text(problem, 'instancePath')
   const missing = text(read(problem, 'params'), 'missingProperty')
   const rule = text(problem, 'keyword') || text(problem, 'code') || text(problem, 'type')
@@ -386,7 +385,7 @@ function text (object, key) {
   return typeof value === 'string' ? value : typeof value === 'number' ? String(value) : ''
 }
 
-/** Such a list as the API's Exception, for an SDK's span: the error was read once, and its code need not run again. */
+/** The attributes as the API's Exception, for an SDK's span. The error is not read again, because that would run its getters again. */
 function exceptionOf (list) {
   const values = toObject(list)
   return { name: values['exception.type'], message: values['exception.message'] ?? '', stack: values['exception.stacktrace'] }

@@ -1,6 +1,6 @@
 'use strict'
 
-// A span inside a request or job: made by hand, by the OpenTelemetry API, or for an outgoing call.
+// A span inside a request or job: created by the application, through the OpenTelemetry API, or for an outgoing call.
 
 const { newSpanId } = require('../context/ids.js')
 const { parseTraceparent } = require('../context/traceparent.js')
@@ -8,7 +8,7 @@ const { OPEN, PARENT_NONE, SAMPLED, TraceContext, callerTracestate, copyIds, cop
 const { RecordingSpan, STATUS_ERROR } = require('./recording-span.js')
 const { cleanValue, errorType, exceptionAttributes, exceptionOf } = require('./attributes.js')
 
-// Spans that are not recorded: the methods of a recording span, with ids and without work.
+// Spans that are not recorded. They have ids and all methods of a recording span, but the methods do nothing.
 
 class NonRecordingSpan extends TraceContext {
   isRecording () { return false }
@@ -22,7 +22,7 @@ class NonRecordingSpan extends TraceContext {
   recordException () {}
   end () {}
 
-  // As a request's record, see lib/fastify/request-start.js.
+  // The interface of a request's record, see lib/fastify/request-start.js.
   get isTraced () { return this.isRecording() }
   fail (_error) {}
   recordFailure (error) { this.fail(error) }
@@ -30,11 +30,11 @@ class NonRecordingSpan extends TraceContext {
   close () {}
 }
 
-/** A caller's span, known by its ids alone. */
+/** A caller's span, of which only the ids are known. */
 class RemoteSpan extends NonRecordingSpan {
   /**
    * @param {{ t0, t1, t2, t3, p0, p1, flags, tracestate }} incoming
-   * @param {boolean} [remote] false for a parent in this process, as inject() may have one
+   * @param {boolean} [remote] false for a parent in this process, which `app.inject()` may have
    */
   constructor (incoming, remote = true) {
     super()
@@ -45,7 +45,7 @@ class RemoteSpan extends NonRecordingSpan {
   }
 }
 
-/** The span of requests without a trace: switched off, ignored, or before our hook. Its ids are all zero. */
+/** The span of requests that are not traced: tracing is off, the request is ignored, or our hook has not run yet. Its ids are all zero. */
 const INVALID_SPAN = Object.freeze(new NonRecordingSpan())
 
 /** An unsampled span in the trace of `parent`, without a span id. */
@@ -60,7 +60,7 @@ function unsampledIn (parent) {
   return span
 }
 
-/** A span that records nothing and stands for `parent`, where there is one. */
+/** A span that records nothing and has the ids of `parent`. Without a parent, INVALID_SPAN. */
 function wrapSpanContext (parent) {
   if (parent === undefined) return INVALID_SPAN
   const span = new NonRecordingSpan()
@@ -68,7 +68,7 @@ function wrapSpanContext (parent) {
   return span
 }
 
-/** The caller's span of W3C header texts; null where they are not valid. */
+/** The caller's span, read from the values of the W3C headers. Null if they are invalid. */
 function remoteSpanOf ({ traceparent, tracestate }) {
   const incoming = new IncomingContext()
   if (typeof traceparent !== 'string' || !parseTraceparent(traceparent, incoming)) return null
@@ -76,12 +76,12 @@ function remoteSpanOf ({ traceparent, tracestate }) {
   return new RemoteSpan(incoming)
 }
 
-// Shared attributes are within these limits: at most a dozen, of at most this length.
+// The attributes of a CallInfo always fit these limits: at most a dozen, each at most this long.
 const ROOMY_COUNT = 32
 const ROOMY_LENGTH = 1024
-const TARGET_LENGTH_MAX = 512 // which leaves as much for an origin
+const TARGET_LENGTH_MAX = 512 // leaves the same length for the origin
 
-// As the shape of a span that is no call: the handler's, and those of hooks.
+// The `callShape` of a span that is not a call: a span of the handler or a hook.
 const STAGE = Object.freeze({})
 
 const { then: promiseThen } = Promise.prototype
@@ -91,29 +91,29 @@ class ChildSpan extends RecordingSpan {
    * @param {Pipeline} pipeline
    * @param {number} start milliseconds on the monotonic clock
    * @param {string} name
-   * @param {number} kind as the API counts: 0 internal, 1 server, 2 client, 3 producer, 4 consumer
+   * @param {number} kind in the API's numbers: 0 internal, 1 server, 2 client, 3 producer, 4 consumer
    * @param {{ name: string, version?: string }} scope
    */
   constructor (pipeline, start, name, kind, scope) {
     super(pipeline, start)
-    this.title = name // may have lone surrogates
+    this.title = name // may contain lone surrogates
     this.kind = kind
     this.scope = scope
-    this.info = null // what it shares with other calls to the same place
-    this.target = '' // what the info's open attribute has beyond its origin
-    this.observer = null // what measures its end; then it need not be sampled
-    this.request = null // the span of the request that it is under
-    this.callShape = null // CallInfo of a call whose repeats count
-    this.nextCall = null // the first of the next shape
-    this.run = null // what follows it, of a call that is repeated
+    this.info = null // CallInfo: what all calls to the same place share
+    this.target = '' // the part of the info's open attribute after its origin
+    this.observer = null // measures its end. A span with an observer may be unsampled
+    this.request = null // the span of the request that contains it
+    this.callShape = null // CallInfo of a call whose repetitions are counted
+    this.nextCall = null // the first call of the next shape
+    this.run = null // the run of repeated calls that it belongs to
   }
 
   get name () { return this.details === null || this.details.name === '' ? this.title.toWellFormed() : this.details.name }
   get instrumentationScope () { return this.scope }
 
-  /** Takes trace, flags and parent from a TraceContext and draws a span id. */
+  /** Takes trace, flags and parent from a TraceContext and generates a span id. */
   inheritFrom (parent, parentKind) {
-    // Not copyTrace: V8 knows the classes of one place better than those of all.
+    // Not copyTrace: its call site sees many classes, while this one sees few, which V8 optimises better.
     this.t0 = parent.t0
     this.t1 = parent.t1
     this.t2 = parent.t2
@@ -130,11 +130,11 @@ class ChildSpan extends RecordingSpan {
     return this
   }
 
-  /** Sets the attributes of a call, none of whose keys comes twice. `list`, flat, or null: those of this call alone. */
+  /** Sets the attributes of a call. No key may occur twice. `list` is a flat list of the attributes of this call alone, or null. */
   // HOT, once per recorded call.
   setCallInfo (info, target, list) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    // A lone surrogate in the target is mended where it is written or read, as in any attribute.
+    // A lone surrogate in the target is replaced when it is written or read, as in any attribute.
     if (info !== null && (attributes < ROOMY_COUNT || attributeValueLength < ROOMY_LENGTH || target.length >= TARGET_LENGTH_MAX)) {
       list = info.allAttributes(target, list ?? [])
       info = null
@@ -155,7 +155,7 @@ class ChildSpan extends RecordingSpan {
     if (this.run !== null) this.run.ended(this.endedAt - this.start, this.endedAt)
   }
 
-  /** Says that the work went on after the response. A stage of the request itself ends with it, or in the turn after. */
+  /** Marks work that continued after the response. Stages are not marked: they end with the request, or one turn of the event loop later. */
   markLate (endedAt) {
     if (this.callShape !== STAGE && endedAt > this.request.endedAt) this.setAttribute('light_trace.after_response', true)
   }
@@ -185,7 +185,7 @@ class ChildSpan extends RecordingSpan {
   }
 }
 
-/** Runs `fn(argument)` in a span, which ends with the function or its promise. What is thrown is recorded and passed on. */
+/** Runs `fn(argument)` in a span, which ends with the function or its promise. An error is recorded and rethrown. */
 function runInSpan (span, contextManager, context, fn, argument) {
   const failed = (error) => {
     fail(span, error)
@@ -207,10 +207,10 @@ function runInSpan (span, contextManager, context, fn, argument) {
   return result
 }
 
-/** Runs `fn(span)` where nothing is recorded, so that there is no end to wait for. */
+/** Runs `fn(span)` when nothing is recorded. It does not wait for the end of the work. */
 function runUnrecorded (span, contextManager, context, fn) {
   const result = contextManager.call(context, fn, span)
-  // A query of knex or Prisma is sent when its own `then` is called: that it is called must not depend on the sampler.
+  // knex and Prisma send a query when its own `then` is called. Whether that happens must not depend on the sampler, so call it here too.
   return isPromise(result) && result.then !== promiseThen ? result.then(same) : result
 }
 
@@ -218,7 +218,7 @@ function same (value) {
   return value
 }
 
-// By itself, not by `read`: V8 finds `then` at once where it is all that a place reads.
+// Does not use `read`: this property access only ever reads `then`, which V8 can cache.
 function isPromise (value) {
   try {
     return value !== null && typeof value === 'object' && typeof value.then === 'function'
@@ -227,7 +227,7 @@ function isPromise (value) {
   }
 }
 
-// An SDK's span reads the error in its own way, and its processors see the end: neither may throw in place of the user's code.
+// An SDK's span runs code that is not ours: it reads the error, and processors run at its end. Their errors must not replace the user's.
 function fail (span, error) {
   try {
     const exception = exceptionOf(exceptionAttributes(error, span.pipeline?.limits.attributeValueLength))

@@ -1,29 +1,29 @@
 'use strict'
 
-// What became of a request. Its span and its metrics ask when the response is over; `keep`, accounts and held lines read the outcome.
-// Decision D13 (docs/decisions.md) says what counts as an error.
+// The outcome of a request. Spans and metrics determine it when the response has ended. `keep`, accounts and held log lines read it.
+// Decision D13 (docs/decisions.md) defines what counts as an error.
 
 const { errorType } = require('./attributes.js')
 const { STATUS_OK, STATUS_ERROR } = require('./recording-span.js')
 
-// Outcomes, named as the settings of `keep` that ask for them.
+// Outcomes, named like the `keep` settings that select them.
 const GOOD = ''
 const FAILED = 'errors'
-const LEFT = 'aborted' // by its client before the response was there, which any stranger can do. Also its `error.type`
+const LEFT = 'aborted' // the client closed the connection before the response ended. Any client can cause it. Also the `error.type`
 
-// What a request's record knows of an error.
+// The error state of a request's record.
 const NOT_FAILED = 0
-const CAUGHT = 1 // by Fastify
-const RECORDED = 2 // as an event of the span
-const NOT_OURS = 3 // at its end: the client left
+const CAUGHT = 1 // Fastify caught an error
+const RECORDED = 2 // the error is recorded as an event of the span
+const NOT_OURS = 3 // set at the end: the client closed the connection
 
-/** Whether the response alone is an error: 5xx, or not sent to its end. HOT, once per measured request, and per recorded one that was answered 4xx or 5xx. */
+/** Whether the response alone is an error: 5xx, or incomplete. HOT, once per measured request, and per recorded one that was answered 4xx or 5xx. */
 function isBroken (httpStatus, unfinished) { return unfinished !== '' || httpStatus >= 500 }
 
 /**
- * @param {number} httpStatus that went out, 0 where none did
- * @param {string} unfinished '' for a whole response, else the `error.type` of a broken one
- * @param {number | undefined} spanStatus what the application has set on its span comes first
+ * @param {number} httpStatus the status that was sent, 0 if none was
+ * @param {string} unfinished '' for a complete response, else the `error.type` of an incomplete one
+ * @param {number | undefined} spanStatus the status that the application set on the span; it takes precedence
  */
 function outcomeOf (httpStatus, unfinished, spanStatus) {
   const isBad = spanStatus === STATUS_ERROR || (spanStatus !== STATUS_OK && isBroken(httpStatus, unfinished))
@@ -31,7 +31,7 @@ function outcomeOf (httpStatus, unfinished, spanStatus) {
   return unfinished === LEFT ? LEFT : FAILED
 }
 
-/** The `error.type` of a request that was answered 5xx, or not to the end. */
+/** The `error.type` of a request with a 5xx or incomplete response. */
 function errorTypeOf (httpStatus, unfinished, { failed, error }) {
   if (unfinished !== '') return unfinished
   return failed === NOT_FAILED ? String(httpStatus) : errorType(error)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A span that records: the API's Span and the SDK's ReadableSpan. Ids are words until their hex is asked for, attributes a flat
-// list until an object is asked for. What few spans have hangs under `details`: the usual span is one object.
+// A span that records. It implements the API's Span and the SDK's ReadableSpan. Ids are words and attributes are a flat list; hex and
+// objects are made on demand. Values that few spans have are kept in `details`, so that the usual span is one object.
 
 const { isDate } = require('node:util').types
 const { TraceContext, readContext, OPEN, PARENT_NONE, PARENT_REMOTE } = require('../context/trace-context.js')
@@ -18,15 +18,15 @@ const STATUS_UNSET = 0
 const STATUS_OK = 1
 const STATUS_ERROR = 2
 
-const OWN_MAX = 32 // more than a span has of its own beside those that are set
+const OWN_MAX = 32 // more than the number of a span's own attributes, which the user does not set
 
-// The specification has no limits for these: megabytes would cost the span.
-const TEXT_LENGTH_MAX = 16384 // of names and descriptions
+// The specification sets no limits for these. A span with megabytes of text would be lost.
+const TEXT_LENGTH_MAX = 16384 // of span names and status descriptions
 const EVENT_NAME_LENGTH_MAX = 1024
 
-/** An instrumentation scope: which code made a span. Shared by all its spans. */
+/** An instrumentation scope: the library that created a span. All its spans share it. */
 class Scope {
-  #key // not enumerable, as `encoded`: exporters print scopes
+  #key // private, and `encoded` is not enumerable, because exporters print scopes
 
   constructor (name, version, schemaUrl) {
     this.name = name
@@ -36,19 +36,19 @@ class Scope {
     Object.defineProperty(this, 'encoded', { value: null, writable: true, enumerable: false }) // a slot for the encoder's bytes
   }
 
-  /** Equal for equal scopes. */
+  /** Equal scopes have equal keys. */
   get key () { return this.#key }
 }
 
 class SpanDetails {
   name = ''
-  tracestate = null // exported in place of the span's own, where it is known only at the end
+  tracestate = null // exported instead of the span's own, if it is known only at the end
   statusCode = STATUS_UNSET
   statusMessage = ''
   events = []
   links = []
   droppedAttributes = 0
-  lengthMax = -1 // of the attributes' list, once it is full
+  lengthMax = -1 // the length of the attribute list when it became full
   droppedEvents = 0
   droppedLinks = 0
 }
@@ -57,7 +57,7 @@ const NO_DETAILS = Object.freeze(new SpanDetails())
 
 class RecordingSpan extends TraceContext {
   /**
-   * @param {Pipeline} pipeline where the span goes when it ends, with limits, resource and scope
+   * @param {Pipeline} pipeline receives the span when it ends; has limits, resource and scope
    * @param {number} start milliseconds on the monotonic clock
    */
   constructor (pipeline, start) {
@@ -69,12 +69,12 @@ class RecordingSpan extends TraceContext {
     this.start = start
     this.endedAt = OPEN
     this.attributeList = null
-    this.attributeShape = EMPTY_SHAPE // its keys, as long as its length is the list's
-    this.roomyLength = 0 // of the list, up to which the limit need not be counted
+    this.attributeShape = EMPTY_SHAPE // describes the keys only while its length equals the list's
+    this.roomyLength = 0 // below this list length, the limit need not be checked
     this.details = null
-    this.localRoot = null // the request's span, while it holds children back (see `keep`)
-    this.calls = null // the first of its calls, undefined when it has ended
-    this.runs = null // what follows the calls that it repeats, and has its say before the end
+    this.localRoot = null // the request's span, if it holds its children back (see `keep`)
+    this.calls = null // the first of its calls, undefined after the end
+    this.runs = null // tracks its repeated calls, and is notified before the span ends
   }
 
   // The API's Span.
@@ -107,7 +107,7 @@ class RecordingSpan extends TraceContext {
     const { links, attributesPerLink } = this.pipeline.limits
     const isFull = details.links.length >= links
     if (isFull) this.pipeline.overLimit('links')
-    const context = isFull ? undefined : readContext(() => link.context) // a copy: its owner may change it, and its code must not run at the end
+    const context = isFull ? undefined : readContext(() => link.context) // a copy: the caller may change the original, and its code must not run at export
     if (context === undefined) {
       details.droppedLinks++
       return this
@@ -130,7 +130,7 @@ class RecordingSpan extends TraceContext {
     const details = this.detail()
     if (details.statusCode === STATUS_OK) return this // Ok is final
     details.statusCode = code
-    // A description belongs to errors only.
+    // Only errors have a description.
     details.statusMessage = code === STATUS_ERROR && typeof message === 'string' ? cut(message, TEXT_LENGTH_MAX) : ''
     return this
   }
@@ -192,12 +192,12 @@ class RecordingSpan extends TraceContext {
   get droppedEventsCount () { return (this.details ?? NO_DETAILS).droppedEvents }
   get droppedLinksCount () { return (this.details ?? NO_DETAILS).droppedLinks }
 
-  // Ours. Subclasses add `kind`, `name`, and `scope` with the SDK's name for it.
+  // Our own. Subclasses add `kind`, `name`, `scope`, and `instrumentationScope`, the SDK's name for the scope.
 
   /** Sets one attribute, or counts it as dropped. HOT, once per attribute. */
   assign (key, value) {
     const { attributes, attributeValueLength } = this.pipeline.limits
-    // A lone surrogate in a short text is mended where it is read or written: to look for one costs a call each.
+    // A lone surrogate in a short text is replaced when it is written or read. Checking here would cost a call per attribute.
     const isShort = typeof value === 'string' && value.length <= attributeValueLength
     const isKey = typeof key === 'string' && key !== ''
     const clean = !isKey ? undefined : isShort ? value : cleanValue(value, attributeValueLength, this)
@@ -205,14 +205,14 @@ class RecordingSpan extends TraceContext {
       this.detail().droppedAttributes++
       return
     }
-    // Not before: to read a value may run code that sets another.
+    // After the value was read: reading it may run code that sets another attribute.
     if (this.attributeList === null) {
       this.attributeList = []
       this.roomyLength = (attributes - this.ownCountMax) * 2
     }
     const { attributeList: list, attributeShape: shape } = this
     const { length } = list
-    // A key that came behind the same keys before is sound and new to the span.
+    // If the shape has this key as a successor, the key is valid and not yet on the span.
     const next = shape.length === length && length < this.roomyLength ? shape.after(key) : null
     if (next === null) this.assignOther(list, shape, key, clean)
     else {
@@ -221,7 +221,7 @@ class RecordingSpan extends TraceContext {
     }
   }
 
-  /** The same of a key that is there already, comes for the first time behind these, or is one too many. */
+  /** The other cases: the key is set already, follows these keys for the first time, or exceeds the limit. */
   assignOther (list, shape, key, clean) {
     const { length } = list
     const name = cutKey(key, this)
@@ -240,30 +240,30 @@ class RecordingSpan extends TraceContext {
     this.attributeShape = shape.grown(name, length)
   }
 
-  /** Whether its list may not become longer. */
+  /** Whether the attribute list has reached the limit. */
   isFull (length) {
     if (this.details !== null && this.details.lengthMax === length) return true
     this.roomyLength = this.attributeCountMax * 2
-    if (length >= this.roomyLength) this.detail().lengthMax = length // asked for once
+    if (length >= this.roomyLength) this.detail().lengthMax = length // so that the limit is computed once
     return length >= this.roomyLength
   }
 
-  /** How many attributes may be set on it. */
+  /** How many attributes the user may set. */
   get attributeCountMax () { return this.pipeline.limits.attributes }
 
-  /** An upper bound of its own attributes, known at once where attributeCountMax has to count. */
+  /** An upper bound for the number of its own attributes. Cheap, unlike attributeCountMax, which counts them. */
   get ownCountMax () { return OWN_MAX }
 
-  /** All attributes as a flat list; a server span puts its own before the user's. */
+  /** All attributes as a flat list. A server span puts its own before the user's. */
   allAttributes () { return this.attributeList ?? [] }
 
-  /** Counts a key or a value that was set without a part of it as a dropped attribute, as OTLP says of long keys. */
+  /** Counts an attribute whose key or value was cut as a dropped one, as OTLP requires for long keys. */
   attributeCut () {
     this.detail().droppedAttributes++
     this.pipeline.attributeCut()
   }
 
-  /** The attributes of an event or a link, and how many of them were dropped or cut. */
+  /** A copy of the attributes of an event or a link, and how many of them were dropped or cut. */
   copied (attributes, countMax) {
     const { pipeline } = this
     const list = []
@@ -290,7 +290,7 @@ class RecordingSpan extends TraceContext {
 
   detail () { return (this.details ??= new SpanDetails()) }
 
-  /** The trace state of the exported span; what goes on under the span has the span's own. HOT */
+  /** The tracestate of the exported span. Children and outgoing calls get the span's own. HOT */
   get exportedTracestate () {
     return this.details === null || this.details.tracestate === null ? this.tracestate : this.details.tracestate
   }
@@ -309,15 +309,15 @@ class RecordingSpan extends TraceContext {
     this.pipeline.ended(this)
   }
 
-  /** Lets go of what is in its bytes by now: an idle connection keeps the span of its last request. */
+  /** Releases what is encoded by now. An idle connection keeps the span of its last request in memory. */
   empty () {
-    if (this.pipeline.wantsEnding) return // a processor has it, and may export it later
+    if (this.pipeline.wantsEnding) return // a processor has the span and may export it later
     this.attributeList = null
     this.attributeShape = EMPTY_SHAPE
     if (this.details !== null) this.details.events = this.details.links = []
   }
 
-  /** Ends it, and does not hand it on yet. HOT, as `finish`. */
+  /** Ends the span without passing it to the pipeline. HOT, as `finish`. */
   stop (endedAt) {
     this.calls = undefined
     if (this.runs !== null) this.runs.parentEnds(this)
@@ -326,10 +326,11 @@ class RecordingSpan extends TraceContext {
   }
 }
 
-// A server span has a route, a child an info, and each is asked for both: what others put on Object.prototype is neither.
+// A server span has a route and a child has an info, but both properties are read on every span. These defaults hide properties of the
+// same names that other code puts on Object.prototype.
 Object.assign(RecordingSpan.prototype, { route: undefined, info: undefined })
 
-/** The API tells attributes from a time by shape, as the SDK does. */
+/** Whether an argument is attributes rather than a time. Distinguished by shape, as in the SDK. */
 function isAttributes (value) {
   return value !== null && typeof value === 'object' && !isArray(value) && !isDate(value)
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The span of one request: the infos of its route and its connection, and a few values of its own. The list of its attributes is
-// built only for samplers, processors, and spans whose user set one of ours anew.
+// The span of one request. It refers to the infos of its route and its connection, and has a few values of its own. Its attribute list is
+// built only for samplers, for processors, and if the user has overridden one of our attributes.
 
 const { OPEN } = require('../context/trace-context.js')
 const { RecordingSpan, STATUS_ERROR, OWN_MAX } = require('./recording-span.js')
@@ -10,7 +10,7 @@ const { NO_SHAPE, cut, indexOfKey, hasKey, errorType } = require('./attributes.j
 const { GOOD, FAILED, LEFT, NOT_FAILED, CAUGHT, RECORDED, NOT_OURS, isBroken, outcomeOf, errorTypeOf } = require('./outcome.js')
 const { now } = require('../runtime/timers.js')
 
-const SPAN_KIND_SERVER = 1 // as the API counts; OTLP's is one more
+const SPAN_KIND_SERVER = 1 // the API's number; OTLP's is one higher
 
 class ServerSpan extends RecordingSpan {
   /**
@@ -18,7 +18,7 @@ class ServerSpan extends RecordingSpan {
    * @param {number} start milliseconds on the monotonic clock
    * @param {RouteInfo} route
    * @param {PeerInfo} peer
-   * @param {string} url the request target as it came
+   * @param {string} url the request target as received
    */
   // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
   constructor (pipeline, start, route, peer, url) {
@@ -26,29 +26,29 @@ class ServerSpan extends RecordingSpan {
     this.route = route
     this.peer = peer
     this.url = url
-    this.httpStatus = 0 // 0: no headers went out
+    this.httpStatus = 0 // 0: no headers were sent
     this.errorType = ''
-    this.error = undefined // what was thrown, until the end, which decides whether it counts
+    this.error = undefined // what was thrown. Kept until the end, when the response decides whether it counts
     this.failed = NOT_FAILED // see outcome.js
-    this.reply = null // Fastify's, until the end
-    this.redacted = null // its query, once it was asked for
+    this.reply = null // Fastify's reply, until the end
+    this.redacted = null // the redacted query, after its first use
   }
 
   get kind () { return SPAN_KIND_SERVER }
-  /** Whether there is a span: RequestRecord in lib/features/metrics/server-metrics.js may stand for a request without one. */
+  /** Whether the record is a span. A request without a span may have a RequestRecord of lib/features/metrics/server-metrics.js instead. */
   get isTraced () { return true }
-  /** The ids that an exemplar takes, and the flags that say whether it is one: what is exported may be. */
+  /** The ids for an exemplar, and the flags that decide whether to make one. Only an exported span can be an exemplar. */
   get traceContext () { return this }
   get exemplarFlags () { return this.flags }
   get scope () { return this.pipeline.scope }
   get instrumentationScope () { return this.scope }
   get name () { return this.details === null || this.details.name === '' ? this.route.name : this.details.name }
 
-  /** What its own attributes, which come first, leave of the limit. For error.type see makeRoom. */
+  /** How many attributes the limit leaves to the user after the span's own, which come first. For error.type see makeRoom. */
   get attributeCountMax () {
     const { route, peer, url } = this
     const own = route.requestAttributes(peer, url).length + peer.attributeList.length + route.attributeList.length
-    return Math.max(0, this.pipeline.limits.attributes - own / 2 - (hasQuery(url) ? 1 : 0) - 1) // the status
+    return Math.max(0, this.pipeline.limits.attributes - own / 2 - (hasQuery(url) ? 1 : 0) - 1) // minus one for the status code
   }
 
   get ownCountMax () { return OWN_MAX + this.route.attributeList.length / 2 }
@@ -60,7 +60,7 @@ class ServerSpan extends RecordingSpan {
     this.failed = CAUGHT
   }
 
-  /** Records an error that the application has answered itself: the exception in any case, `error.type` if the response is 4xx or 5xx. */
+  /** Records an error that the application handled itself: always the exception, and `error.type` if the response is 4xx or 5xx. */
   recordFailure (error) {
     if (this.endedAt !== OPEN) return
     this.recordException(error)
@@ -70,8 +70,8 @@ class ServerSpan extends RecordingSpan {
 
   /**
    * Ends the span with the outcome of the response.
-   * @param {number} httpStatus 0 when no headers went out
-   * @param {string} unfinished '' for a whole response, else the `error.type` of a broken one
+   * @param {number} httpStatus 0 if no headers were sent
+   * @param {string} unfinished '' for a complete response, else the `error.type` of an incomplete one
    */
   // HOT, once per sampled request.
   close (httpStatus, unfinished) {
@@ -85,13 +85,13 @@ class ServerSpan extends RecordingSpan {
     this.finish(now())
   }
 
-  /** Remembers why the application wants it to be exported, where `keep` is set. */
+  /** Remembers why the application wants the span exported. Only spans of the option `keep` do this. */
   keepFor (_reason) {}
 
-  /** Whether it is exported though it is not sampled. */
+  /** Whether it is exported although it is not sampled. */
   get isKept () { return false }
 
-  /** As far as it is known, see outcome.js. */
+  /** The outcome so far, see outcome.js. */
   get outcome () {
     if (this.details === null || this.details.statusCode !== STATUS_ERROR) return GOOD
     return this.failed === NOT_OURS ? LEFT : FAILED
@@ -117,14 +117,14 @@ class ServerSpan extends RecordingSpan {
     if (outcome === LEFT) this.failed = NOT_OURS
   }
 
-  /** Says why a request was answered 4xx, where something was thrown. By the conventions it is no error: the status stays unset. */
+  /** Records the error behind a 4xx response. The conventions do not count it as an error, so the span status stays unset. */
   markRefused () {
     this.makeRoom()
     if (this.attributeList === null || !hasKey(this.attributeList, 'error.type')) this.setAttribute('error.type', errorType(this.error))
     if (this.failed === CAUGHT) this.recordException(this.error)
   }
 
-  /** Drops the last of the user's attributes where the limit leaves none for `count` that few spans have: error.type, and more. */
+  /** Makes room for `count` attributes that few spans have, such as error.type. Drops the user's last attributes if the limit is reached. */
   makeRoom (count = 1) {
     const { attributeList } = this
     if (attributeList === null) return
@@ -139,7 +139,7 @@ class ServerSpan extends RecordingSpan {
     this.pipeline.overLimit('attributes')
   }
 
-  /** Its query as it may leave the process, '' for none. The user's redactQuery is called once, and may end spans itself. */
+  /** The redacted query, '' if the URL has none. The user's redactQuery is called only once, and it may end spans itself. */
   get query () {
     if (this.redacted === null) this.redact()
     return this.redacted
@@ -148,11 +148,11 @@ class ServerSpan extends RecordingSpan {
   redact () {
     const { url, pipeline } = this
     const query = hasQuery(url) ? pipeline.redactor.redact(url.slice(url.indexOf('?') + 1)) : ''
-    const { attributeValueLength } = pipeline.limits // what was redacted may have become longer
+    const { attributeValueLength } = pipeline.limits // redaction may have made the query longer
     this.redacted = query.length > attributeValueLength ? cut(query, attributeValueLength) : query
   }
 
-  /** @returns {Array<unknown>} what the conventions ask for at the start of a span, flat */
+  /** @returns {Array<unknown>} the attributes that the conventions require at the start of a span, as a flat list */
   ownAttributes () {
     const { route, peer, url } = this
     const { attributeValueLength } = this.pipeline.limits
@@ -186,7 +186,7 @@ class ServerSpan extends RecordingSpan {
     return super.droppedAttributesCount + Math.max(0, this.everyAttribute().length / 2 - attributes)
   }
 
-  /** Whether its own attributes are as the route's template has them: uncut, and none that the user set anew. HOT */
+  /** Whether the route's template fits: none of its own attributes is cut, and the user has overridden none. HOT */
   get fitsTemplate () {
     return this.url.length <= this.pipeline.templateUrlLengthMax &&
       (this.attributeList === null || this.usersFitTemplate(this.attributeList))
@@ -202,10 +202,10 @@ class ServerSpan extends RecordingSpan {
   }
 }
 
-// Not a field: whoever prints a span would find it in itself.
+// On the prototype: as a field, the span would contain itself when it is printed.
 Object.defineProperty(/** @type {object} */ (ServerSpan.prototype), 'request', { get () { return this } })
 
-/** Whether there is a `url.query`: a question mark alone is none. */
+/** Whether the URL has a query. A question mark alone is not one. */
 function hasQuery (url) {
   const mark = url.indexOf('?')
   return mark !== -1 && mark !== url.length - 1

@@ -1,16 +1,16 @@
 'use strict'
 
-// How a span starts: which span is its parent, whether the sampler takes it, and whether it is recorded all the same.
+// Starts spans: finds the parent, asks the sampler, and decides whether an unsampled span is recorded nevertheless.
 //
-// A request asks decideServer() first, in lib/fastify/request-start.js:
+// For each request, lib/fastify/request-start.js calls decideServer() first:
 //
-//   RECORD_AND_SAMPLE  startRecording()   ids and flags were enough, and it is sampled
-//   DROP               startUnsampled()   the same, and it is not
-//   UNDECIDED          startServer()      a Sampler of the SDK or a processor sees the span: #startAsked()
+//   RECORD_AND_SAMPLE  startRecording()   sampled; ids and flags were enough to decide
+//   DROP               startUnsampled()   not sampled; ids and flags were enough to decide
+//   UNDECIDED          startServer()      a Sampler of the SDK or a processor needs the span: #startAsked()
 //                                         `keep` or the recorder may want it at its end: startHeld()
 //
-// A child starts by startChild(), or by startUnder() where its parent decides. Where an SDK has a say, lib/features/sdk/interop.js
-// stands before the starter with decideServer, startServer and startChild of its own; its decideServer() says UNDECIDED.
+// Children start with startChild(), or with startUnder() if the parent alone decides. If an SDK is involved, lib/features/sdk/interop.js
+// replaces this starter. It has its own decideServer, which returns UNDECIDED, startServer and startChild.
 
 const { TraceContext, SAMPLED, RANDOM, PARENT_NONE, PARENT_LOCAL, PARENT_REMOTE, SPAN_KEY, parentIn } = require('../context/trace-context.js')
 const { newTraceId, newSpanId } = require('../context/ids.js')
@@ -22,9 +22,9 @@ const { applyDecision, DROP, RECORD_AND_SAMPLE } = require('../sampling/sampler.
 const { toObject, copyOf, elements, cut } = require('./attributes.js')
 const clock = require('../runtime/timers.js')
 
-const NAME_LENGTH_MAX = 16384 // a span whose name has megabytes fits no chunk
+const NAME_LENGTH_MAX = 16384 // a span with a name of megabytes would not fit into a chunk
 const NO_LINKS = Object.freeze([])
-const UNDECIDED = -1 // of decideServer, where ids and flags are not enough
+const UNDECIDED = -1 // decideServer returns it if ids and flags are not enough
 
 class SpanStarter {
   /** @param {Tracer} tracer */
@@ -39,7 +39,7 @@ class SpanStarter {
   }
 
   /**
-   * DROP or RECORD_AND_SAMPLE where ids and flags alone say it of a request, before anything is made for it; else UNDECIDED.
+   * DROP or RECORD_AND_SAMPLE if ids and flags are enough to decide about a request, else UNDECIDED. Allocates nothing.
    * HOT, once per request.
    */
   decideServer (incoming, route) {
@@ -52,17 +52,17 @@ class SpanStarter {
     return decision === DROP || this.rateLimit === null ? decision : this.rateLimit.decide(incoming, incoming.start)
   }
 
-  /** The span of a request of which nothing is decided yet. `base`: what was active before, without this request's parent, or null. */
+  /** The span of a request that is undecided. `base` is the context that was active before, without this request's parent, or null. */
   startServer (incoming, route, peer, url, base) {
     const decision = this.decideServer(incoming, route)
     if (decision === UNDECIDED) return this.asks(route) ? this.#startAsked(incoming, route, peer, url, base) : this.startHeld(incoming, route, peer, url)
     return decision === DROP ? this.startUnsampled(incoming) : this.startRecording(incoming, route, peer, url)
   }
 
-  /** Whether a Sampler or a processor has a say in a request. */
+  /** Whether a Sampler or a processor must be asked about a request. */
   asks ({ sampler }) { return this.pipeline.wantsStart || (sampler ?? this.sampler).isCustom }
 
-  /** The span of a request that `keep` or the recorder may want though it is not sampled. HOT, once per request with these. */
+  /** The span of a request that `keep` or the recorder may want although it is not sampled. HOT, once per request with these. */
   startHeld (incoming, route, peer, url) {
     const decision = this.decideByIds(incoming, route)
     const span = this.startRecording(incoming, route, peer, url)
@@ -70,14 +70,14 @@ class SpanStarter {
     return span
   }
 
-  /** The span of a request that is recorded, whether or not it will be sent. */
+  /** The span of a recorded request, whether or not it will be exported. */
   // HOT, once per sampled request. Budget: 1 object. Proof: bench/micro/server-span.bench.js
   startRecording (incoming, route, peer, url) {
     this.stats.started++
     const span = this.keep === null
       ? new ServerSpan(this.pipeline, incoming.start, route, peer, url)
       : this.keep.serverSpan(this.pipeline, incoming.start, route, peer, url)
-    // Not copyTrace: V8 knows the classes of one place better than those of all.
+    // Not copyTrace: its call site sees many classes, while this one sees few, which V8 optimises better.
     span.t0 = incoming.t0
     span.t1 = incoming.t1
     span.t2 = incoming.t2
@@ -92,11 +92,11 @@ class SpanStarter {
     return span
   }
 
-  /** The span of a request where a Sampler or a processor has a say. */
+  /** The span of a request about which a Sampler or a processor is asked. */
   #startAsked (incoming, route, peer, url, base) {
     const { start, parentKind } = incoming
     const span = this.startRecording(incoming, route, peer, url)
-    span.flags = incoming.flags // for now
+    span.flags = incoming.flags // until the decision is applied
     const context = parentContext(base ?? EMPTY_CONTEXT, incoming)
     const sampler = route.sampler ?? this.sampler
     const result = sampler.isCustom
@@ -111,7 +111,7 @@ class SpanStarter {
     return this.#begin(span, result, context, incoming.attributes)
   }
 
-  /** A span under the one that is active in `context`, else the root of a new trace. The options are those of readOptions. */
+  /** A child of the active span in `context`, or the root of a new trace. `options` come from readOptions. */
   startChild (name, options, context = EMPTY_CONTEXT, scope) {
     if (options === undefined && this.decidesByIds && name.length <= NAME_LENGTH_MAX) {
       const parent = parentIn(context)
@@ -134,7 +134,7 @@ class SpanStarter {
     return this.#begin(span, result, parents)
   }
 
-  /** A child of which only the name is known, under a sampled span of this process. HOT, once per child span. Budget: 1 object. */
+  /** A child with a name and no options, under a sampled span of this process. HOT, once per child span. Budget: 1 object. */
   startUnder (parent, name, scope) {
     this.stats.started++
     return new ChildSpan(this.pipeline, clock.now(), name, 0, scope).inheritFrom(parent, PARENT_LOCAL)
@@ -157,7 +157,7 @@ class SpanStarter {
   }
 
   /**
-   * A span that is not sampled, under a new id in the trace of `parent`. It counts as ended at once.
+   * An unsampled span with a new id in the trace of `parent`. It counts as ended at once.
    * HOT, once per unsampled request or child. Budget: 1 object.
    */
   startUnsampled (parent) {
@@ -168,15 +168,15 @@ class SpanStarter {
     return span
   }
 
-  /** The same under the id that the sampler was asked with. */
+  /** Like startUnsampled, but keeps the id that the sampler was asked with. */
   #unsampledAs (decided) {
     this.stats.unsampled++
     return wrapSpanContext(decided)
   }
 }
 
-// V8 forgets a hidden class of which no object is alive at a major collection, and gives up all code that it has compiled for it:
-// some fifty functions of ours. So one of each is kept, as it is at its end.
+// If no object of a hidden class is alive at a major garbage collection, V8 drops the class and discards the code compiled for it, about
+// fifty of our functions. So one ended span of each class is kept alive.
 function closed (span) {
   span.endedAt = 0.5
   return span
@@ -199,7 +199,7 @@ function plain (decision) {
   return { decision, attributes: undefined, tracestate: undefined }
 }
 
-/** The API's SpanOptions, read once and before anything is counted: undefined where there are none, or one throws. */
+/** Reads the API's SpanOptions once, before anything is counted. Undefined if there are no options, or reading one throws. */
 function readOptions (options) {
   try {
     if (options === null || typeof options !== 'object') return undefined
