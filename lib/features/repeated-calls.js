@@ -223,7 +223,7 @@ function labelOf ({ name, attributeList }) {
 
 const sorted = new Float64Array(RECENT)
 
-/** Uses an insertion sort: V8's own sort would leave the JavaScript code. */
+/** An insertion sort: V8's built-in sort has to leave JavaScript, which costs more. */
 function median (durations) {
   for (let i = 0; i < durations.length; i++) {
     const ms = durations[i]
