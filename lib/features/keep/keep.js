@@ -66,7 +66,7 @@ function lower (tracestate, threshold) {
   return threshold === ALWAYS || threshold < own ? withThreshold(tracestate, threshold) : tracestate
 }
 
-const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slow: false }) // for a recorder without the rest of `keep`
+const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slow: false }) // if only `keep.recorder` is set
 
 /** An application's part: `keep`, which `configFile` can change, and the recorder. */
 class KeepPart {

@@ -27,7 +27,7 @@ const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
 const STEP_SEEN_MAX = 4096
 const SECOND_MS = 1000
 const SECONDS_MAX = 86_400 // an upper limit for `seconds`
-const SPAN_BYTES_MIN = 128 // the least size of a span, which bounds the per-span arrays of a chunk
+const SPAN_BYTES_MIN = 128 // of a chunk: bounds the number of spans in it, and so the size of the per-span arrays
 const ADDED_BYTES_MAX = 2048 // by a release: scope, trace state, the reason
 
 const GONE = 0 // replaces the owner of a span that was sent
