@@ -32,7 +32,7 @@
 //   settle ()                   runs before a flush and before the close: passes on the spans that wait for the next turn of the event loop
 //   flush (options)             runs with the tracer's own flush
 //   stats ()                    returns members of stats()
-//   stop (), close ()           run before the last spans are sent, and together with that
+//   stop (), close ()           run before the last spans are sent, and while they are sent
 
 /** @type {Record<string, any>} */
 const FEATURES = { // if several rows match a seam, the first one is used: `sdk` comes before `console` by decision D6

@@ -110,7 +110,7 @@ function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
   return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
 }
 
-// JSON.parse quotes the text in its message, and the path may be of any file.
+// JSON.parse quotes the text in its message, and the path may point to any file.
 function whatIsWrong (error) {
   return error instanceof SyntaxError ? 'not valid JSON' : error.message
 }

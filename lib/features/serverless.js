@@ -54,7 +54,7 @@ function flushAfter (app, handler, options = {}) {
   if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions('flushAfter', options)
   let isFirst = true
-  let silentSince = -1 // the number of successful exports when a flush last timed out; -1: none has
+  let silentSince = -1 // the number of successful exports at the last flush, if it timed out; else -1
   // No named parameters: Lambda checks the number of parameters, and with three it would wait for a callback.
   return async function flushingHandler (...args) {
     try {

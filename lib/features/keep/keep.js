@@ -12,7 +12,7 @@ const { KeepServerSpan } = require('./keep-span.js')
 const { Recorder } = require('./recorder.js')
 const { FairRate, RouteRate } = require('../../sampling/sampler.js')
 
-// Callers choose trace ids, and could choose ids that are always kept. Once the debt is worth this many seconds, nothing is kept.
+// Callers choose trace ids, and could choose ids that are always kept. Above a debt of this many seconds of the rate, nothing is kept.
 const DEBT_SECONDS_MAX = 4
 
 class Keep {

@@ -90,7 +90,7 @@ class AppLogs {
     if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
 
-  /** Throws if a name is not one of the logger's levels. The default `warn` is always allowed. */
+  /** Throws if a name is not one of the logger's levels. `unsampledLevel` may always be `warn`, its default. */
   checkLevels (names = {}, path = 'configFile.logs') {
     const known = this.#log.levels?.values
     if (typeof known !== 'object') return // not pino: its lines are not exported

@@ -32,7 +32,7 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-const UNESCAPED = new Uint8Array(256) // by the character after a backslash; 0: invalid, or a numeric escape
+const UNESCAPED = new Uint8Array(256) // the meaning of an escape, by the character after the backslash; 0: invalid, or a numeric escape
 for (const [escape, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) UNESCAPED[escape.charCodeAt(0)] = character.charCodeAt(0)
 
 const DIGIT = 1
