@@ -1,42 +1,42 @@
 'use strict'
 
-// The table of features: what an option switches on, or what many applications never meet. Each is a folder or a file of lib/features.
-// The core names none of them. It asks this file at its seams, below the table; and only this file loads them, where they are asked for.
-// `node scripts/without.js NAME` takes one out of a copy and runs what is left.
+// The table of features. A feature is code that an option turns on, or that many applications never use. Each feature is a folder or
+// a file in lib/features. The core names no feature: it calls the seam functions below the table. Only this file loads features, and
+// only when they are needed. `node scripts/without.js NAME` removes a feature from a copy of the package and tests the rest.
 //
-// A row has `load`, and of the others what concerns it:
+// A row has `load`, and these members where they apply:
 //
-//   asked (settings)                whether an application asks for it: then `attach(tracer)` of its file makes a part of the tracer
-//   wants: 'app'                    `attach(tracer, app)`, as soon as the application has it to itself
-//   routeAsks (options)             whether a route asks for it, by its config.trace
-//   inherits                        it is asked for also where a registration that is replaced has it
-//   output (settings, foreign)      whether ended spans go to it: then `output(tracer, foreign, suppress)` of its file says where to
-//   beside (settings)               whether it has the spans beside where they go: then `beside(tracer, output)` of its file adds it to the ExportMode
-//   propagator (name)               whether it has that of OTEL_PROPAGATORS: then `propagator(name, report)` of its file makes it
-//   interop, started, shrinker      that its file has the function of this name, for the seam of this name
-//   calls                           that its file has the tables of the calls of libraries
-//   environment                     that its file reads the one of OTEL_CONFIG_FILE
-//   surface (tracer, load)          members of app.lightTrace, there whether the feature is asked for or not
+//   asked (settings)                whether the application uses it. If so, `attach(tracer)` of its file creates a part of the tracer
+//   wants: 'app'                    calls `attach(tracer, app)`, and only once the application has its tracer
+//   routeAsks (options)             whether a route uses it, from its config.trace
+//   inherits                        a registration also uses it if the registration that it replaces did
+//   output (settings, foreign)      whether ended spans go to it. If so, `output(tracer, foreign, suppress)` of its file returns the output
+//   beside (settings)               whether it receives spans in addition to the output. If so, `beside(tracer, output)` of its file adds it to the ExportMode
+//   propagator (name)               whether it has this propagator of OTEL_PROPAGATORS. If so, `propagator(name, report)` of its file creates it
+//   interop, started, shrinker      its file has the function of this name, for the seam of this name
+//   calls                           its file has the tables of library calls
+//   environment                     its file reads the file of OTEL_CONFIG_FILE
+//   surface (tracer, load)          members of app.lightTrace, present whether or not the feature is used
 //   uses                            the features that it requires
 //
-// A part may have these, which are called in the order of the table:
+// A part may have these members. Parts are called in the order of the table:
 //
-//   install (app, isRoot)       hooks and routes of the application, or of a scope that registers light-trace
-//   atFirstRequest (hooks, request, options)  of a route: `hooks` is Fastify's own object for it
-//   route (info)                of each method of a route, after that
-//   follow (requests, app)      requests of an application or a scope, from their start
-//   wrapEnd (endRequest)        the function that ends a request, made anew
-//   decided ()                  it is decided how spans leave the process
-//   open ()                     spans can be made
-//   isWaiting, handOver (), takeOver (handed)  what waits for `open`, and its way to another registration
-//   settle ()                   before a flush and the close: hands on the spans that wait for the event loop to turn
-//   flush (options)             with the tracer's own
-//   stats ()                    members of stats()
-//   stop (), close ()           before the last spans are sent, and with them
+//   install (app, isRoot)       adds hooks and routes to the application, or to a scope that registers light-trace
+//   atFirstRequest (hooks, request, options)  runs at the first request of a route: `hooks` is Fastify's own object for the route
+//   route (info)                runs after that, for each method of the route
+//   follow (requests, app)      takes the RequestStart of an application or a scope
+//   wrapEnd (endRequest)        returns a replacement for the function that ends a request
+//   decided ()                  runs when the output of spans is decided
+//   open ()                     runs when spans can be created
+//   isWaiting, handOver (), takeOver (handed)  what waits for `open`, and how it moves to another registration
+//   settle ()                   runs before a flush and before the close: passes on the spans that wait for the next turn of the event loop
+//   flush (options)             runs with the tracer's own flush
+//   stats ()                    returns members of stats()
+//   stop (), close ()           run before the last spans are sent, and while they are sent
 
 /** @type {Record<string, any>} */
-const FEATURES = { // where several answer at a seam, the first one does: `sdk` stands before `console` by decision D6
-  omit: { // before what asks for tracer.omit, and wraps the end of spans before others do: it has the last word
+const FEATURES = { // if several rows match a seam, the first one is used: `sdk` comes before `console` by decision D6
+  omit: { // before every feature that reads tracer.omit. It wraps pipeline.ended first, so it runs last
     asked: ({ omitAttributes }) => omitAttributes.length > 0,
     load: () => require('./features/omit.js')
   },
@@ -49,23 +49,23 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     })
   },
   keep: {
-    asked: isSet('keep', 'recorder', 'configFile'), // the file may name one
+    asked: isSet('keep', 'recorder', 'configFile'), // the file may set `keep`
     load: () => require('./features/keep/keep.js'),
     surface: ({ parts, report, settings }, load) => ({
       snapshot: async (options) => parts.get('keep')?.snapshot(options) ?? load().nothingToTake(report, settings.disabled ? 'tracing is switched off' : 'the option `keep.recorder` is not set')
     })
   },
   accounts: {
-    asked: (settings) => isSlowSaid(settings) || settings.configFile !== null, // the file may say what is slow
+    asked: (settings) => isSlowSaid(settings) || settings.configFile !== null, // the file may set `slow`
     routeAsks: isSlowSaid,
     load: () => require('./features/accounts.js')
   },
-  inherit: { // behind `omit`, so that it stands before it on a span's way: what is inherited is left out, too
+  inherit: { // after `omit`, so that it runs before it when a span ends: inherited attributes are omitted too
     asked: ({ inheritAttributes }) => inheritAttributes.length > 0,
     load: () => require('./features/inherit.js')
   },
   'repeated-calls': {
-    asked: () => true, // the first call would come too late
+    asked: () => true, // attaching it at the first call would be too late
     load: () => require('./features/repeated-calls.js')
   },
   'live-file': {
@@ -83,8 +83,8 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
     load: () => require('./features/logs/app-logs.js')
   },
   'log-ids': {
-    // Records need their request also where lines have no ids.
-    started: ({ logIds, exportedLogs }, { log }) => (logIds || exportedLogs !== null) && typeof log?.setBindings === 'function' && typeof log.child === 'function', // pino; Fastify's default is not to log
+    // Exported records need their request even if `logIds` is off.
+    started: ({ logIds, exportedLogs }, { log }) => (logIds || exportedLogs !== null) && typeof log?.setBindings === 'function' && typeof log.child === 'function', // only pino has both; Fastify's default logger does nothing
     load: () => require('./features/log-ids.js')
   },
   unrouted: {
@@ -141,7 +141,7 @@ const FEATURES = { // where several answer at a seam, the first one does: `sdk` 
   }
 }
 
-/** Whether one of these options is set. */
+/** Returns a test for whether at least one of these options is set. */
 function isSet (...options) { return (settings) => options.some((option) => Boolean(settings[option])) }
 
 function isSlowSaid ({ slow }) { return slow?.afterMs < Infinity }
@@ -150,12 +150,12 @@ function asksForStages ({ spans }) { return spans !== null && (spans.handler || 
 
 const rows = Object.entries(FEATURES)
 
-/** The first of the features that answers at a seam, loaded; undefined where none does. */
+/** Loads the first feature that matches a seam; undefined if none does. */
 function first (seam, ...args) {
   return rows.find(([, row]) => typeof row[seam] === 'function' ? row[seam](...args) : row[seam] === true)?.[1].load()
 }
 
-/** Adds the parts that are asked for to `tracer.parts`. @param {object} [app] once it has the tracer */
+/** Adds the parts that the settings ask for to `tracer.parts`. @param {object} [app] for the rows with `wants: 'app'`, once it has the tracer */
 function attach (tracer, app = undefined) {
   for (const [name, { asked, wants, load }] of rows) {
     const isDue = (wants === 'app') === (app !== undefined)
@@ -163,12 +163,12 @@ function attach (tracer, app = undefined) {
   }
 }
 
-/** The same for what a route asks for: when it is declared, or at its first request if that was before the plugin. */
+/** Adds the parts that a route asks for: when it is declared, or at its first request if it was declared before the plugin loaded. */
 function attachForRoute (tracer, options) {
   for (const [name, { routeAsks }] of rows) if (routeAsks?.(options)) partOf(tracer, name)
 }
 
-/** The part that takes over from that of a registration before; undefined where nobody asks for it. */
+/** The part that takes over from the same part of an earlier registration; undefined if the feature is not used. */
 function heir (tracer, name) { return FEATURES[name]?.inherits ? partOf(tracer, name) : tracer.parts.get(name) }
 
 function partOf (tracer, name) {
@@ -177,40 +177,40 @@ function partOf (tracer, name) {
   return parts.get(name)
 }
 
-/** Where ended spans go, if not to a collector: see exportMode() in tracer.js. */
+/** Where ended spans go; null: to a collector. See exportMode() in tracer.js. */
 function outputOf (tracer, foreign, suppress) { return first('output', tracer.settings, foreign)?.output(tracer, foreign, suppress) ?? null }
 
-/** Adds to an ExportMode what has the spans as well. */
+/** Adds a second receiver of spans to an ExportMode, if the settings have one. */
 function besideOf (tracer, output) { if (!tracer.settings.disabled) first('beside', tracer.settings)?.beside(tracer, output) }
 
-/** What lets another tracer provider, context manager or instrumentation take part in requests; null where nothing does. */
+/** Lets another tracer provider, context manager or instrumentation take part in requests; null without the feature. */
 function interopOf (tracer) { return first('interop')?.interop(tracer) ?? null }
 
-/** A propagator that is not W3C's; undefined where nothing has it. */
+/** Creates a propagator other than W3C's; undefined if no feature has it. */
 function propagatorOf (name, report) { return first('propagator', name)?.propagator(name, report) }
 
-/** What makes the chunks of a full buffer smaller: see ChunkBuffer. Null where nothing does. */
+/** Creates the object that shrinks the chunks of a full buffer, see ChunkBuffer; null without the feature. */
 function shrinkerOf (buffer, onGone, onFailed) { return first('shrinker')?.shrinker(buffer, onGone, onFailed) ?? null }
 
-/** What is told of each request that has started, or null. */
+/** The object that is notified of each started request, or null. */
 function startedOf (app, tracer) { return first('started', tracer.settings, app)?.started(app, tracer) ?? null }
 
-/** The variables that stand for a file of OTEL_CONFIG_FILE; undefined where nothing reads one. */
+/** The variables that are equivalent to the file of OTEL_CONFIG_FILE; undefined without the feature. */
 function environmentOf (file, values) { return first('environment')?.readConfiguration(file, values) }
 
-/** Whether there are tables of the calls of libraries: nothing listens to them otherwise. */
+/** Whether there are tables of library calls. Without them, nothing subscribes to the libraries' channels. */
 const hasCalls = rows.some(([, row]) => row.calls)
-let tables // of the calls of libraries, once one of them has made a call
+let tables // of library calls, loaded at the first call
 
-/** Those tables: asked for by each call of some libraries. */
+/** The tables of library calls. Some libraries need them for each call. */
 function calls () { return (tables ??= first('calls')) }
 
-/** Adds what `app.lightTrace` has of features. */
+/** Adds the features' members to `app.lightTrace`. */
 function addSurface (decorator, tracer) {
   for (const [, { surface, load }] of rows) if (surface !== undefined) Object.defineProperties(decorator, Object.getOwnPropertyDescriptors(surface(tracer, load)))
 }
 
-/** What the package itself offers of a feature. */
+/** Loads a feature for the package's own exports. */
 function load (name) { return FEATURES[name].load() }
 
 module.exports = { FEATURES, attach, attachForRoute, heir, outputOf, besideOf, interopOf, propagatorOf, shrinkerOf, startedOf, environmentOf, hasCalls, calls, addSurface, load }

@@ -1,14 +1,15 @@
 'use strict'
 
-// What the thread did while a slow request was open: waited for events, ran code, collected garbage, or did not run. One that failed
-// or is kept is explained too. See docs/slow.md.
+// Explains slow requests: how long the thread waited for events, ran code, collected garbage, or was not scheduled while the request
+// was open. Requests that failed or are kept are explained too. See docs/slow.md.
 //
-// A sample has what the clock, the loop's idle time and the CPU time were. One is taken where a recorded request starts or one that is
-// explained ends and the last is older than SPACING_MS: no timer, and nothing while the process is idle. Two of them are subtracted
-// at the end of such a request, those nearest to its start and end.
+// A sample holds the clock, the event loop's idle time and the CPU time. A sample is taken when a recorded request starts, or an
+// explained one ends, and the last sample is older than SPACING_MS. There is no timer, and no work while the process is idle. At the
+// end of an explained request, the samples nearest to its start and end are subtracted.
 //
-// The CPU time takes three times as much to read as the other two. While the loop waits it stands still, so it is read after so much
-// work, not after so much time: a light load would read it for each request. Work that came after it counts as having had the CPU.
+// Reading the CPU time costs three times as much as reading the other two. It does not advance while the loop waits, so it is read
+// after a certain amount of work, not of time: under a light load it would otherwise be read for each request. Work since the last
+// reading counts as CPU time.
 
 const { performance, PerformanceObserver } = require('node:perf_hooks')
 const { guarded } = require('../runtime/process-state.js')
@@ -16,17 +17,17 @@ const { now, setImmediate } = require('../runtime/timers.js')
 const { setClean } = require('../span/attributes.js')
 const { GOOD } = require('../span/outcome.js')
 
-const SPACING_MS = 5 // of time between samples, and of work between two that read the CPU time: at most 200 a second, 4 us each
-const SAMPLES_MAX = 8192 // which a busy process takes in 40 s; what began before is not explained
-const UNCERTAIN_SHARE_MAX = 0.1 // of a request: where less is known nothing is said
-const UNCERTAIN_MS_MAX = 3 * SPACING_MS // of a short one: what its samples may be off at its start, at its end, and in work that was not read
+const SPACING_MS = 5 // time between samples, and work between readings of the CPU time: at most 200 a second, 4 us each
+const SAMPLES_MAX = 8192 // a busy process takes these in 40 s; requests that began earlier are not explained
+const UNCERTAIN_SHARE_MAX = 0.1 // of a request's duration: above it, the request is not explained
+const UNCERTAIN_MS_MAX = 3 * SPACING_MS // for short requests: one SPACING_MS each for the sample at the start, the sample at the end, and the unread CPU time
 
-// Each collection costs 220,000 instructions more while Node tells of it, 300 for each request of a busy hello world. So Node is
-// asked for a minute after each request that wants to know.
+// Observing garbage collections costs 220,000 instructions for each one, which is 300 for each request of a busy hello world. So they
+// are observed only for a minute after each explained request.
 const GC_WATCHED_MS = 60_000
-const PAUSES_MAX = 4096 // of the collector, that are remembered; before the first of them nothing is known
+const PAUSES_MAX = 4096 // of the garbage collector that are remembered; before the first of them nothing is known
 
-// The accounts of a shorter request would be mostly their error.
+// For a shorter request, the uncertainty would be most of the result.
 const EXPLAINED_AFTER_MS = 20
 
 // In seconds.
@@ -37,10 +38,10 @@ const TIMES = [
 
 /** An application's part. */
 function attach (tracer) {
-  const infos = [] // of routes without a measure of their own: the application's may change
+  const infos = [] // of routes without their own `slow`: the application's may change
   return {
     route (info) {
-      if (tracer.output.sdkSpans !== null) return // what a provider's span waited for could not be seen
+      if (tracer.output.sdkSpans !== null) return // the spans of an SDK's provider cannot be explained
       if (info.slow === tracer.slow) infos.push(info)
       explainRoute(info)
     },
@@ -65,7 +66,7 @@ class RouteAccounts {
   // HOT, once per recorded request.
   started (start) { takeDueSample(start) }
 
-  /** Takes a request that has ended, where there is something to explain. */
+  /** Takes an ended request if it is to be explained. */
   takes (span, endedAt) {
     const isTaken = this.explains(span, endedAt - span.start)
     if (isTaken) explain(span, endedAt)
@@ -75,7 +76,7 @@ class RouteAccounts {
   explains (span, ms) { return ms >= this.slow.afterMs || span.isKept || span.outcome !== GOOD }
 }
 
-/** Hands it on once it is known what it waited for: when the event loop has turned, or at once. */
+/** Passes the span on once its times are known: in the next turn of the event loop, or at once. */
 function explain (span, endedAt) {
   span.stop(endedAt)
   const isComing = account(span.start, endedAt, (parts) => {
@@ -85,7 +86,7 @@ function explain (span, endedAt) {
   if (!isComing) span.pipeline.ended(span)
 }
 
-/** The last of the user's attributes make room for them where the limit leaves none. */
+/** If the attribute limit is reached, the user's last attributes are dropped to make room. */
 function setTimes (span, parts) {
   span.attributeList ??= []
   span.makeRoom(TIMES.length + 1)
@@ -96,24 +97,24 @@ function setTimes (span, parts) {
 
 const { nodeTiming } = performance
 const { threadCpuUsage } = process // from Node 22.19 on
-// Bun and Deno have the names, and no figures behind them.
+// Bun and Deno have these properties, but without real values.
 const isKnown = process.release?.name === 'node' && process.versions.bun === undefined && process.versions.deno === undefined &&
   typeof nodeTiming?.idleTime === 'number'
 
-// Where only the process's CPU time is known, its other threads compute while this one waits.
+// If only the CPU time of the whole process is known, it advances while this thread waits, because other threads run.
 const READ_AGAIN_MS = threadCpuUsage === undefined ? 100 : Infinity
 
-// The last samples, in a ring, each of [at, idle, cpu, unread]; unread: how much of `cpu` is work that it was not read for. Objects that
-// live so long would be copied by the collector, which takes more than to make them.
+// A ring of the last samples, each [at, idle, cpu, unread]; unread: the part of `cpu` that is assumed since the last reading. Not objects:
+// they would live long enough for the garbage collector to copy them, which costs more than creating them.
 const FIELDS = 4
 const samples = new Float64Array(SAMPLES_MAX * FIELDS)
 let taken = 0
 let spacingMs = SPACING_MS
 let workMs = SPACING_MS
-let dueAt = isKnown ? -Infinity : Infinity // of the next one
-const lastRead = { at: -Infinity, active: -Infinity, cpu: 0 } // active: how long the loop had not waited
+let dueAt = isKnown ? -Infinity : Infinity // when the next sample is due
+const lastRead = { at: -Infinity, active: -Infinity, cpu: 0 } // active: how long the loop had been busy in total
 
-/** Samples are taken at most so often from now on, and the CPU time is read after so much work: the bench's clock runs slower. */
+/** Sets the time between samples and the work between readings of the CPU time. For the bench, whose clock runs slower. */
 function spaceBy (ms, work = SPACING_MS) {
   spacingMs = ms
   workMs = work
@@ -121,7 +122,7 @@ function spaceBy (ms, work = SPACING_MS) {
 }
 
 /**
- * Takes a sample at a request's start, where one is due.
+ * Takes a sample at a request's start if one is due.
  * @param {number} start milliseconds on the monotonic clock, of this turn of the event loop
  */
 // HOT, once per recorded request. Budget: 0 objects; after SPACING_MS of work those of `process.cpuUsage`.
@@ -129,13 +130,13 @@ function takeDueSample (start) {
   if (start > dueAt) keepSample(start, false)
 }
 
-/** Takes one whose CPU time is read now. */
+/** Takes a sample and reads the CPU time now. */
 function takeSample () {
   keepSample(now(), true)
   return sampleOf(taken - 1)
 }
 
-// `at` is of this turn of the event loop, in which the idle time stands still.
+// `at` is in this turn of the event loop. The idle time does not change within a turn.
 function keepSample (at, isRead) {
   const idle = nodeTiming.idleTime
   let unread = at - idle - lastRead.active
@@ -163,16 +164,16 @@ function sampleOf (i) {
 }
 
 function readCpu () {
-  // Linux counts the thread's time at its ticks, each 1 to 10 ms, and when it is asked for the process's.
+  // Linux updates the thread's time at its ticks, every 1 to 10 ms, and when the process's time is read. So the process's is read first.
   let cpu = process.cpuUsage()
   if (threadCpuUsage !== undefined) cpu = threadCpuUsage.call(process)
   lastRead.cpu = (cpu.user + cpu.system) / 1000
 }
 
-/** The sample nearest to a time on the monotonic clock; undefined where there is none. */
+/** The sample nearest to a time on the monotonic clock; undefined without samples. */
 function sampleAt (time) {
   const oldest = Math.max(0, taken - SAMPLES_MAX)
-  let i = taken // the first that is not before
+  let i = taken // the first sample at or after `time`
   while (i > oldest && samples[placeOf(i - 1)] >= time) i--
   const before = i > oldest ? sampleOf(i - 1) : undefined
   const after = i < taken ? sampleOf(i) : undefined
@@ -180,35 +181,35 @@ function sampleAt (time) {
 }
 
 /**
- * Asks for the accounts of a request that ends now. They are there when the event loop has turned: Node tells of a turn's
- * collections in the next one.
+ * Computes the accounts of a request that ends now. They are complete in the next turn of the event loop, because Node reports the
+ * garbage collections of a turn only then.
  * @param {number} start milliseconds on the monotonic clock
- * @param {(accounts: Accounts) => void} done called once, at once where nothing is to come
+ * @param {(accounts: Accounts) => void} done called once; synchronously if there are no collections to wait for
  * @returns {boolean} false: nothing is known, and `done` is not called
  *
- * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, uncertainty: number }} Accounts in milliseconds; gc: NaN where
- *   Node was not asked, and then part of `busy`; uncertainty: by how much each may be wrong
+ * @typedef {{ idle: number, busy: number, gc: number, unscheduled: number, uncertainty: number }} Accounts in milliseconds; gc: NaN if
+ *   collections were not observed, and then they are part of `busy`; uncertainty: by how much each value may be wrong
  */
 function account (start, end, done) {
   if (!isKnown) return false
-  watchGc() // before the sample, which may be the first one of the next request
+  watchGc() // before the sample, which may be the first sample of the next request
   if (end > dueAt) keepSample(now(), false)
   const [first, final] = [sampleAt(start), sampleOf(taken - 1)]
   if (first === undefined) return false
   const uncertainty = Math.abs(start - first.at) + Math.abs(end - final.at) + Math.max(first.unread, final.unread)
-  // A hook before ours that took its time, an end that the application has set.
+  // For example, a slow hook ran before ours, or the application set the end time.
   if (uncertainty > Math.max(UNCERTAIN_MS_MAX, (end - start) * UNCERTAIN_SHARE_MAX)) return false
-  // A loop that has never waited, or an embedder that does not let Node count it.
+  // The loop has never waited, or an embedder does not let Node measure the idle time.
   if (final.idle === 0) return false
   const window = { first, final, uncertainty, done }
   if (first.at < watchedSince) settle(window, false)
-  else if (waiting.push(window) === 1) setImmediate(settleNow, true) // Node's own come before it
+  else if (waiting.push(window) === 1) setImmediate(settleNow, true) // Node's immediate that reports collections runs first
   return true
 }
 
-const waiting = [] // windows of requests that have ended in this turn
+const waiting = [] // windows of requests that ended in this turn
 
-/** Calls what waits for the event loop to turn. Before it has, somebody wants all that has ended, without this turn's collections. */
+/** Settles all waiting windows. `hasTurned` is false for a flush, which does not wait for this turn's collections. */
 function settleNow (hasTurned = false) {
   if (hasTurned && observer !== null) remember(observer.takeRecords())
   for (const window of waiting.splice(0)) settle(window, hasTurned)
@@ -216,13 +217,13 @@ function settleNow (hasTurned = false) {
 
 function settle ({ first, final, uncertainty, done }, hasTurned) {
   const gc = hasTurned && first.at >= watchedSince ? pausedMs(first.at, final.at) : NaN
-  // What it throws would end the process here.
+  // Guarded: an uncaught exception here would end the process.
   guarded(done)({ ...partsOf(final.at - first.at, final.idle - first.idle, final.cpu - first.cpu, gc), uncertainty })
 }
 
 /**
- * Divides a time into parts, whose sum it is, `gc` left out where it is NaN. What the thread neither waited nor computed it was not
- * run, or stood in a call of the system. A pause of the collector is one, whoever has the CPU meanwhile.
+ * Divides a time into parts that add up to it; a `gc` of NaN is left out. The thread is unscheduled while it neither waits nor uses the
+ * CPU: it did not run, or was blocked in a system call. A garbage collection counts fully as `gc`, whichever thread uses the CPU.
  */
 function partsOf (wall, idleTime, cpu, gcTime) {
   const idle = Math.min(Math.max(idleTime, 0), wall)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The sinks that write to standard output: `exporter: 'console'` draws the spans of each request as a tree,
+// The sinks that write to standard output. `exporter: 'console'` draws the spans of each request as a tree.
 // `OTEL_TRACES_EXPORTER=otlp/stdout` writes OTLP as lines of JSON. `light-trace/testing` draws the same trees.
 
 const { PARENT_LOCAL } = require('../context/trace-context.js')
@@ -11,14 +11,14 @@ const { requestJson } = require('../otlp/json.js')
 
 const KIND_NAMES = ['INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER']
 const STATUS_CODES = ['UNSET', 'OK', 'ERROR']
-// A request that never ends must not hold its children for ever.
+// A request that never ends must not hold its children forever.
 const HELD_MAX = 1000
-// Log collectors cut a line that is much longer in pieces: containerd at 16 KiB, Cloud Logging at 256 KiB.
+// Log collectors split very long lines: containerd at 16 KiB, Cloud Logging at 256 KiB.
 const SPANS_PER_LINE_MAX = 16
 const REASON_LENGTH_MAX = 100
 
 /**
- * Draws spans as a readable picture, a line for each, children two spaces under their parent:
+ * Draws spans as a tree, one line each. Children are indented by two spaces below their parent:
  *
  *   SERVER GET /orders/:id ERROR error.type=500
  *     INTERNAL load order
@@ -35,7 +35,7 @@ function drawTree (spans, line) {
     siblings.push(span)
   }
   const lines = []
-  // A stack and not recursion: a chain of children may be deeper than the call stack.
+  // Not recursive: a chain of children may be deeper than the call stack.
   const todo = roots.reverse().map((span) => ({ span, depth: 0 }))
   while (todo.length > 0) {
     const { span, depth } = todo.pop()
@@ -64,13 +64,13 @@ function statusName (code) {
 }
 
 /**
- * Writes each request as a tree when it has ended; what ends after, or belongs to no request, is written at once. A trace may
- * have several requests in this process, one inside the other: each is written with what lies under it.
+ * Writes each request as a tree when it has ended. Spans that end later, or belong to no request, are written at once. A trace may
+ * have several requests in this process, nested in each other: each is written with its own descendants.
  */
 class ConsoleSink {
   #stats
   #write
-  #traces = new Map() // trace id -> { open: ids of local roots that run, held: lines of ended spans }
+  #traces = new Map() // trace id -> { open: ids of unfinished local roots, held: lines of ended spans }
 
   constructor (stats, write = toStdout()) {
     this.#stats = stats
@@ -94,7 +94,7 @@ class ConsoleSink {
     else if (trace.held.length >= HELD_MAX) this.#print(trace.held.splice(0))
   }
 
-  // Forgets an unsampled request; what waited for it is written.
+  // Forgets an unsampled request and writes the lines that waited for it.
   discarded (span) {
     if (span.parentKind === PARENT_LOCAL) return
     const trace = this.#traces.get(span.traceId)
@@ -123,7 +123,7 @@ class ConsoleSink {
   }
 }
 
-/** What is kept of a span: the line that is printed, and where. */
+/** What is kept of a span: its line, and its place in the tree. */
 function lineOf (span) {
   const { traceId, spanId, parentSpanId, start, name, attributes } = span
   const status = statusName(span.status.code)
@@ -136,25 +136,25 @@ function lineOf (span) {
   return { traceId, spanId, parentSpanId, start, text }
 }
 
-/** The message of a request's exception, in short. A 4xx has one too, although its status is unset. */
+/** The message of a request's exception, shortened. A 4xx has one too, although its status is unset. */
 function reasonOf ({ events }) {
   const message = events.findLast(({ name }) => name === 'exception')?.attributes['exception.message']
   if (typeof message !== 'string' || message === '') return ''
   return ` (${oneLine(message.length > REASON_LENGTH_MAX ? `${cut(message, REASON_LENGTH_MAX - 3)}...` : message)})`
 }
 
-// In the viewer's order, too.
+// The viewer uses the same order.
 const WAITS = [
   ['light_trace.time.idle', 'waiting'], ['light_trace.time.busy', 'busy event loop'], ['light_trace.time.gc', 'garbage collection'], ['light_trace.time.unscheduled', 'not running']
 ]
 
-/** What a slow request waited for, as a line beneath it: see docs/slow.md. */
+/** A second line for a slow request, which says what it waited for: see docs/slow.md. */
 function waitsOf (attributes) {
   const parts = WAITS.map(([key, name]) => ({ name, ms: attributes[key] * 1000 })).filter(({ ms }) => ms >= 1).sort((a, b) => b.ms - a.ms)
   return parts.length === 0 ? '' : `\n  slow: ${parts.map(({ name, ms }) => `${ms.toFixed(0)} ms ${name}`).join(', ')}`
 }
 
-// Finds a root and what lies under it, whatever the order of the lines.
+// Finds a root and its descendants. The lines may be in any order.
 function descendants (root, lines) {
   const found = new Set([root])
   const ids = new Set([root.spanId])
@@ -170,8 +170,8 @@ function descendants (root, lines) {
 }
 
 /**
- * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line goes out when a request has ended, so that
- * nothing waits if a process is frozen after its answer; what belongs to no request goes at the end of the loop's turn.
+ * Writes OTLP as lines of JSON, for platforms that collect nothing else. A line is written when a request ends, so that nothing is
+ * pending if the platform freezes the process after the response. Spans without a request are written at the end of the turn.
  * https://opentelemetry.io/docs/specs/otel/protocol/file-exporter/
  */
 class OtlpStdoutSink {

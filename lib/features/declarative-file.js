@@ -1,7 +1,7 @@
 'use strict'
 
-// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, the part of it that concerns us, as the variables that say the same.
-// Where there is such a file no other OTEL_* variable holds, but in `${NAME}`.
+// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration. The parts that concern light-trace are turned into the equivalent
+// environment variables. With a file, all other OTEL_* variables are ignored, except in `${NAME}`.
 // https://opentelemetry.io/docs/specs/otel/configuration/data-model/
 
 const fs = require('node:fs')
@@ -14,10 +14,10 @@ module.exports = { readConfiguration }
 
 const NEWEST_MINOR = 1 // of version 1 of the schema
 const LEVELS = new Map([['trace', 'verbose'], ['debug', 'debug'], ['info', 'info'], ['warn', 'warn'], ['error', 'error'], ['fatal', 'error']]) // ours
-const NAMED_MAX = 10 // of what is not understood
+const NAMED_MAX = 10 // of unsupported members in the warning
 
 /**
- * The variables that stand for a file, in place of those that are set, and what it says that no variable can.
+ * The variables that are equivalent to a file, instead of the OTEL_* variables that are set; and the settings that no variable has.
  * @param {string} file
  * @param {Record<string, string | undefined>} values the environment
  * @returns {{ values: object, fromFile: { resource?: object, headers?: { request?: string[], response?: string[] } }, warnings: string[] }}
@@ -39,20 +39,20 @@ function readConfiguration (file, values) {
   }
 }
 
-/** Undefined for YAML, where there is nothing to read it by. */
+/** Undefined for YAML if the package `yaml` is not installed. */
 function parse (file) {
   const text = withoutMark(readFile(file).toString())
   if (!/\.ya?ml$/i.test(file)) return JSON.parse(text)
   const yaml = loadYaml()
   if (yaml === undefined) return undefined
   try {
-    return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text too
+    return yaml.parse(text, { logLevel: 'error', prettyErrors: false }) // its warnings quote the text
   } catch {
-    throw new Error('not valid YAML') // the message quotes the text
+    throw new Error('not valid YAML') // the parser's message quotes the text
   }
 }
 
-/** The application's, by its main module: a service may be started in any folder, as systemd does in `/`. */
+/** The application's copy, found from its main module: a service may be started in any folder, for example in `/` by systemd. */
 function loadYaml () {
   const [, script] = process.argv
   for (const from of [require.main?.filename, attempt(() => fs.realpathSync(script)), script, path.join(process.cwd(), 'package.json')]) {
@@ -61,18 +61,18 @@ function loadYaml () {
   }
 }
 
-/** Their number comes first: a warning that is too long is cut. */
+/** The number comes first, because a long warning is cut. */
 function shortened (names) {
   const shown = inWords(names.slice(0, NAMED_MAX).map((name) => printable(name, 100)))
   return names.length > 1 ? `${names.length} of its parts: ${shown}` : shown
 }
 
-// What a file says, read member by member. Each method takes a path for messages, and a value; what is left over is not understood.
+// The settings of a file, read member by member. The methods take a path for messages and a value. Unsupported members go to `unknown`.
 class Found {
   #environment
   variables = Object.create(null)
   resource = Object.create(null)
-  headers = Object.create(null) // lists of names, as the options have them
+  headers = Object.create(null) // lists of names, as in the options
   unknown = []
 
   constructor (environment) {
@@ -84,7 +84,7 @@ class Found {
     const version = /^1\.(\d+)(?:-|$)/.exec(this.#text(content.file_format) ?? '')
     if (version === null) throw new Error("file_format must be the string '1.0' or '1.1'")
     if (Number(version[1]) > NEWEST_MINOR) this.unknown.push(`file_format ${version[0]}, which is newer than 1.${NEWEST_MINOR}`)
-    // What a file leaves out is off, as the specification has it.
+    // The specification turns off everything that a file leaves out.
     Object.assign(this.variables, { OTEL_TRACES_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'none', OTEL_LOGS_EXPORTER: 'none', OTEL_PROPAGATORS: 'none' })
     this.#members('', content, {
       file_format: () => {},
@@ -93,7 +93,7 @@ class Found {
       resource: {
         schema_url: () => {},
         attributes: (at, value) => Object.assign(this.resource, Object.fromEntries(this.#pairs(at, value, true))),
-        attributes_list: 'OTEL_RESOURCE_ATTRIBUTES' // which code's win over, and so those above
+        attributes_list: 'OTEL_RESOURCE_ATTRIBUTES' // the options override these, and so do the attributes above
       },
       attribute_limits: { attribute_count_limit: 'OTEL_ATTRIBUTE_COUNT_LIMIT', attribute_value_length_limit: 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT' },
       propagator: (at, value) => this.#readPropagator(at, value),
@@ -134,7 +134,7 @@ class Found {
     })
   }
 
-  /** @param {object} shape for each member the name of a variable, a function, or the shape of what is in it */
+  /** @param {object} shape for each member: the name of a variable, a function, or the shape of its own members */
   #members (at, value, shape) {
     if (value === null || value === undefined) return
     if (!isObject(value)) return this.unknown.push(at)
@@ -152,7 +152,7 @@ class Found {
     if (text !== undefined) this.variables[variable] = text
   }
 
-  /** Reads one of what there is a choice of, the first that is known: we have one of each. */
+  /** Reads an object that names one of several kinds, such as an exporter. The first known member is read, the others are unknown. */
   #oneOf (shape) {
     return (at, value) => {
       const name = isObject(value) ? Object.keys(value).find((name) => Object.hasOwn(shape, name)) : undefined
@@ -160,7 +160,7 @@ class Found {
     }
   }
 
-  /** Reads what by being there says something already. */
+  /** Reads a member whose mere presence sets these variables. */
   #choice (variables, shape = {}) {
     return (at, value) => {
       Object.assign(this.variables, variables)
@@ -212,7 +212,7 @@ class Found {
     return this.#oneOf({
       otlp_http: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'http/protobuf' }, shape),
       otlp_grpc: this.#choice({ [kind]: 'otlp', [`${otlp}_PROTOCOL`]: 'grpc' }, shape),
-      // The console prints no metrics. `none` holds then, as for all that is left out.
+      // The console exporter has no metrics. They stay `none`, the value for everything that is left out.
       console: signal === 'METRICS' ? (at) => { this.unknown.push(at) } : this.#choice({ [kind]: 'console' }),
       'otlp_file/development': this.#choice({ [kind]: 'otlp/stdout' }, { output_stream: output })
     })
@@ -221,7 +221,7 @@ class Found {
   #sampler (prefix = '') {
     const sampler = (name, members) => this.#choice({ OTEL_TRACES_SAMPLER: name }, members)
     const byRatio = sampler(`${prefix}traceidratio`, { ratio: 'OTEL_TRACES_SAMPLER_ARG' })
-    const [on, off] = [{ always_on: {} }, { always_off: {} }] // as the parent has decided: no other is known
+    const [on, off] = [{ always_on: {} }, { always_off: {} }] // only the parent's own decision is supported
     return this.#oneOf({
       always_on: sampler(`${prefix}always_on`),
       always_off: sampler(`${prefix}always_off`),
@@ -261,7 +261,7 @@ class Found {
     if (wanted.length > 0) this.#set('OTEL_PROPAGATORS', wanted.join())
   }
 
-  /** Name and value of each of `[{ name, value, type }]`; without `hasTypes` all of them are texts. */
+  /** The names and values in `[{ name, value, type }]`; without `hasTypes` all values are strings. */
   #pairs (at, value, hasTypes = false) {
     const pairs = this.#items(at, value).map((member, index) => {
       const name = this.#text(member?.name)
@@ -272,7 +272,7 @@ class Found {
     return pairs.filter(([, item]) => item !== undefined && !Number.isNaN(item))
   }
 
-  /** NaN for what is no value of this type; undefined for a text without content. */
+  /** NaN if the value does not have this type; undefined for an empty string. */
   #typed (value, type) {
     if (Array.isArray(value) && type !== 'string') {
       const items = value.map((item) => this.#typed(item, String(type).replace('_array', '')))
@@ -305,7 +305,7 @@ class Found {
     return this.#text(value)
   }
 
-  /** A scalar as a variable would have it, with what stands for variables in it; undefined for null and what is none. */
+  /** A scalar as the text of a variable, with `${NAME}` substituted; undefined if it is empty, null or not a scalar. */
   #text (value) {
     if (typeof value === 'number' || typeof value === 'boolean') return `${value}`
     if (typeof value !== 'string') return undefined
@@ -318,7 +318,7 @@ class Found {
   }
 }
 
-/** Lists of pairs, of which a later one wins. */
+/** Joins lists of pairs. A later pair overrides an earlier one. */
 function joined (...lists) {
   return lists.filter((list) => list !== undefined && list !== '').join()
 }

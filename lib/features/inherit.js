@@ -1,12 +1,12 @@
 'use strict'
 
-// `inheritAttributes: ['tenant.id']`: attributes of a request's span that its child spans and its exported log records get, too, as
-// far as they are set when the child ends or the line is written.
+// `inheritAttributes: ['tenant.id']`: copies attributes from a request's span to its child spans and its exported log records. Only
+// attributes that are set when the child ends or the line is written are copied.
 
 const { SERVER_KEYS } = require('../span/http-info.js')
 const { hasKey, indexOfKey } = require('../span/attributes.js')
 
-// On the span of a request that has ended, of which the encoder has taken the attributes: what a later child still inherits.
+// On the span of an ended request, whose attributes the encoder has already taken: the attributes that later children inherit.
 const kInherited = Symbol('light-trace.inherited')
 
 class Inherit {
@@ -25,7 +25,7 @@ class Inherit {
     report.warn('LT_WARN_OPTION_MEANING', `inheritAttributes has no effect: ${output.reason}. Use a span processor of its SDK`, 'inheritAttributes')
   }
 
-  /** Stands before all that becomes of an ended span: `keep`, which may hold it, and what leaves attributes out. */
+  /** Runs before everything else that handles an ended span: `keep`, which may hold it, and `omitAttributes`. */
   open () {
     const { pipeline } = this.#tracer
     const { ended } = pipeline
@@ -36,7 +36,7 @@ class Inherit {
     }
   }
 
-  /** What is inherited from a request's span, as a flat list; null: nothing. @param {RecordedSpan | null | undefined} request */
+  /** The attributes that a request's span passes on, as a flat list; null: none. @param {RecordedSpan | null | undefined} request */
   of (request) {
     return request ? request[kInherited] ?? this.#read(request) : null
   }
@@ -63,7 +63,7 @@ class Inherit {
   }
 }
 
-/** Its metrics are of what it says itself: `http.request.method` of the request does not make an HTTP call of a query. */
+/** Records the span's metrics before it inherits: the request's `http.request.method` must not make a query count as an HTTP call. */
 function measure (span) {
   span.observer?.ended(span)
   span.observer = null

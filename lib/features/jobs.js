@@ -1,6 +1,7 @@
 'use strict'
 
-// `lightTrace.run(carrier, fn)`: work without a request, such as a job, in the trace whose `request.trace.inject()` made the carrier.
+// `lightTrace.run(carrier, fn)`: traces work without a request, such as a job. It continues the trace whose `request.trace.inject()`
+// created the carrier.
 
 const { anyOf, attributes, boolean, describeValue, object, optionInvalid, text } = require('../config/checks.js')
 const { EMPTY_CONTEXT, RequestContext, ownContextManager } = require('../context/request-context.js')
@@ -18,14 +19,14 @@ const checkOptions = object({
   link: boolean
 })
 
-// Stands for a tracer where no application is open: the work is done all the same.
+// Replaces the tracer when no application is open: the work still runs.
 const noTracer = /** @type {Tracer} */ (/** @type {unknown} */ ({
   contextManager: ownContextManager,
   withSpan: (context, name, options, fn) => fn(INVALID_SPAN),
   inject: (context, headers) => headers
 }))
 
-/** @param {Tracer} [tracer] of the application whose work it is */
+/** @param {Tracer} [tracer] of the application that does the work */
 function run (carrier, options, fn, tracer = processState.openApps.first()) {
   if (typeof options === 'function') {
     fn = options
@@ -36,7 +37,7 @@ function run (carrier, options, fn, tracer = processState.openApps.first()) {
   return tracer === undefined ? runUntraced(fn) : runTraced(tracer, carrier, checked, fn)
 }
 
-/** Runs `fn` in a context of its own in which nothing is traced. */
+/** Runs `fn` in its own context, in which nothing is traced. */
 function runUntraced (fn, store = null) {
   const context = new RequestContext(noTracer, INVALID_SPAN, null, true)
   context.setStore(store)
@@ -54,7 +55,7 @@ function runTraced (tracer, carrier, { name = 'process', kind = SPAN_KIND_CONSUM
   return runInSpan(tracer.guarded(span), tracer.contextManager, context, fn, context)
 }
 
-/** A header of an object or a Map, whose values are strings, or Buffers as Kafka's clients have them. */
+/** A header of an object or a Map. Its values are strings, or Buffers in Kafka's clients. */
 function textIn (carrier, name) {
   return attempt(() => {
     const value = typeof carrier?.get === 'function' ? carrier.get(name) : carrier?.[name]

@@ -1,8 +1,8 @@
 'use strict'
 
-// `configFile`: rates without a deploy. What the file says holds in place of the options, from the moment when it is written.
+// `configFile`: changes sampling rates without a deploy. The settings in the file override the options as soon as it is written.
 //
-// It is looked at once a second, by its name: an editor's new file, a mount of Kubernetes and a link that is turned are all seen.
+// The file is checked once a second by its name. This notices a file replaced by an editor, a Kubernetes mount and a changed link.
 
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
@@ -13,20 +13,21 @@ const { readFile, withoutMark } = require('../config/checks.js')
 const { resolveLive } = require('../config/options.js')
 
 const LOOK_MS = 1000
-// Two writes within one tick of the file system's clock, 2 s at most, may differ in nothing but the text: so many looks read it again.
+// Two writes within one tick of the file system's clock, 2 s at most, may differ only in the text. So a changed file is read again at
+// each of the next checks, this many times.
 const REREADS = 2
 
 class LiveFile {
   #path
   #apply
   #report
-  #text // as it was read last; null where it could not be
-  #version = '' // of what was read last
-  #rereads = 0 // that are left
+  #text // of the last read; null if it failed
+  #version = '' // of the last read
+  #rereads = 0 // still to do
   #timer = null
   #isLooking = false
-  #unsaid = 0 // failures since the last line about one
-  #wrong = '' // of the last
+  #unsaid = 0 // failures since the last one that was logged
+  #wrong = '' // what was wrong at the last failure
 
   /**
    * @param {string} path
@@ -39,7 +40,7 @@ class LiveFile {
     this.#report = report
   }
 
-  /** Applies what the file says now. A file that is wrong changes nothing. */
+  /** Applies the settings in the file. An invalid file changes nothing. */
   read (rereads = REREADS) {
     this.#rereads = rereads
     let text = null
@@ -50,7 +51,7 @@ class LiveFile {
       if (this.#text !== undefined) this.#report.info(`${printable(this.#path)} has changed and is applied${unsaid(this.#unsaid)}`)
       this.#unsaid = 0
     } catch (error) {
-      if (text === null && this.#text === null) return // it was said
+      if (text === null && this.#text === null) return // already reported
       this.#unsaid++
       this.#wrong = whatIsWrong(error)
       this.#say()
@@ -59,7 +60,7 @@ class LiveFile {
     }
   }
 
-  /** What writes a wrong file again and again does not fill the log: the next line has the last failure, and how many came before it. */
+  /** Reports the last failure and the number of earlier ones. A file that is rewritten wrongly many times does not fill the log. */
   #say () {
     if (this.#unsaid === 0) return
     const message = `${printable(this.#path)} is ignored${unsaid(this.#unsaid - 1)}: ${this.#wrong}`
@@ -68,19 +69,19 @@ class LiveFile {
 
   #textOf () {
     this.#version = ''
-    this.#version = versionOf(fs.statSync(this.#path)) // before it is read: what is written meanwhile is another one
+    this.#version = versionOf(fs.statSync(this.#path)) // before the read: a write in between then gives a different version
     return withoutMark(readFile(this.#path).toString())
   }
 
   watch () {
-    // Not fs.watchFile: it would not see what is written before its first look.
+    // Not fs.watchFile: it misses what is written before its first check.
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
     listening.add(this)
-    // In a terminal the signal is its end, and the process's.
+    // In a terminal, SIGHUP means that the terminal has closed, and the process should end.
     if (listening.size === 1 && process.platform !== 'win32' && !isatty(0)) process.on('SIGHUP', onSighup)
   }
 
-  /** One look at a time: a file of a server that hangs takes one of the threads, not all. */
+  /** Runs one check at a time: a network file system that hangs blocks one thread of the pool, not all. */
   #look () {
     if (this.#isLooking) return
     this.#isLooking = true
@@ -109,7 +110,7 @@ function versionOf ({ ino, size, mtimeMs, ctimeMs }) {
   return `${ino} ${size} ${mtimeMs} ${ctimeMs}`
 }
 
-// What JSON.parse says quotes the text, which may be any file.
+// JSON.parse quotes the text in its message, and the path may point to any file.
 function whatIsWrong (error) {
   return error instanceof SyntaxError ? 'not valid JSON' : error.message
 }
@@ -118,7 +119,7 @@ function unsaid (count) {
   return count === 0 ? '' : `, after ${counted(count, 'other')} that changed nothing`
 }
 
-/** A sampler in whose place another may be put. */
+/** A sampler that can be replaced by another one. */
 class LiveSampler {
   #report
 
@@ -136,14 +137,14 @@ class LiveSampler {
   decide (context, hasParent, now, route) { return this.sampler.decide(context, hasParent, now, route) }
 }
 
-/** An application's options that the file may change. */
+/** The options of an application that the file can change. */
 class LiveOptions {
   #tracer
   #file
   #ignore
-  #sampler // as the file says
-  #isUnheard = false // as was said
-  logs = undefined // as the file says
+  #sampler // from the file
+  #isUnheard = false // whether the warning about a sampler without effect was logged
+  logs = undefined // from the file
 
   constructor (tracer) {
     const { settings, report, sampler } = tracer
@@ -155,12 +156,12 @@ class LiveOptions {
     this.#file.read()
   }
 
-  /** Applies what the file says, and the options where it says nothing. */
+  /** Applies the settings in the file, and the options for all others. */
   #adjust ({ sampler, keep, slow, ignore, logs }) {
     const tracer = this.#tracer
     const { settings, parts } = tracer
     const appLogs = parts.get('logs')
-    appLogs?.checkLevels(logs) // throws: a file that is wrong changes nothing
+    appLogs?.checkLevels(logs) // first, since it may throw: an invalid file changes nothing
     if (!tracer.sampler.isCustom) tracer.sampler.use(sampler ?? settings.sampler)
     this.#sampler = sampler
     this.#ignore = ignore === undefined ? settings.ignore : ignore
@@ -172,7 +173,7 @@ class LiveOptions {
     appLogs?.setLevels(logs)
   }
 
-  /** Says once that a sampler is set in vain because something of an SDK's decides. */
+  /** Warns once that the file's sampler has no effect because an SDK decides. */
   #warnAboutUnheard () {
     const { sampler, output, report } = this.#tracer
     if (output === null || this.#sampler === undefined || this.#isUnheard) return

@@ -1,9 +1,9 @@
 'use strict'
 
-// trace_id, span_id and trace_flags on the lines of `request.log`, Fastify's own included.
+// Adds trace_id, span_id and trace_flags to the lines of `request.log`, including Fastify's own lines.
 //
-// The bindings are set on the request's own child logger: a further child would cost several times more. A logger of the user's
-// `childLoggerFactory` may be shared by several requests: then `request.log` and `reply.log` become a child of it.
+// The bindings are set on the request's own child logger, because another child would cost several times more. Several requests may
+// share a logger from the user's `childLoggerFactory`. In that case, `request.log` and `reply.log` are replaced by a child of it.
 
 const { Buffer } = require('node:buffer')
 const { writeIds } = require('../context/ids.js')
@@ -11,7 +11,7 @@ const { kLoggedSpan, symbolOf } = require('../fastify/keys.js')
 
 const KEYS = ['trace_id', 'span_id', 'trace_flags']
 
-// The text that is added to a logger's bindings: one flat string, as a joined one would be flattened for each line.
+// The text that is added to a logger's bindings. It is one flat string: V8 would flatten a concatenated one for each line.
 const PATTERN = `,"trace_id":"${'0'.repeat(32)}","span_id":"${'0'.repeat(16)}","trace_flags":"00"`
 const TRACE_ID_AT = PATTERN.indexOf('0')
 const SPAN_ID_AT = PATTERN.indexOf('0', TRACE_ID_AT + 32)
@@ -23,10 +23,10 @@ const textView = new DataView(text.buffer, text.byteOffset, text.length)
 
 class LogCorrelation {
   #instanceLog
-  #logs // AppLogs, where lines are exported, else null
+  #logs // AppLogs, or null if lines are not exported
   #isFactoryOnRoutes = false
-  #factory // the application's childLoggerFactory where it may be Fastify's own, else null
-  #plain = undefined // what pino's loggers have in common where text can be added to their bindings, else null; found with the first
+  #factory // the application's childLoggerFactory if it may be Fastify's own, else null
+  #plain = undefined // what the loggers have in common if text can be appended to their bindings, else null; found with the first logger
 
   constructor (app, logs) {
     this.#instanceLog = app.log
@@ -41,18 +41,18 @@ class LogCorrelation {
   /** Adds the ids of `span` to the request's logger. HOT, once per request where there is a logger. */
   started (request, reply, span, route) {
     const { log } = request
-    // Switched off: no line will be written.
+    // A level of Infinity: logging is off.
     if (!span.valid || log === undefined || log === null || log.levelVal === Infinity) return
     if (this.#logs !== null) this.#logs.begun(request, span)
     try {
       if (log !== this.#instanceLog && this.#isOwn(request, route) && typeof log.setBindings === 'function') this.bind(log, span)
       else if (!this.bindChild(request, reply, log, span)) return
       if (this.#logs !== null) request.log[kLoggedSpan] = span
-    } catch {} // a frozen logger, or one that is not what it looks like: its lines go without ids
+    } catch {} // the logger is frozen or not really pino: its lines have no ids
   }
 
-  // pino's setBindings makes JSON of each value anew. If its first call has added just our text, without a serializer or
-  // redaction, later requests append it themselves: pino exports its symbols for such integrations.
+  // pino's setBindings serializes each value again. If its first call added exactly our text, without a serializer or redaction,
+  // later requests append the text directly. pino exports its symbols for integrations like this.
   bind (log, span) {
     const plain = this.#plain
     if (plain === undefined) this.#bindFirst(log, span)
@@ -75,7 +75,7 @@ class LogCorrelation {
     if (isPlain) this.#plain = { bindingsKey, serializersKey, serializers, setBindings }
   }
 
-  /** Gives a request whose logger others may have a child of it. Returns whether it could. */
+  /** Gives a request a child of its logger, because other requests may share it. Returns false if the logger has no `child` method. */
   bindChild (request, reply, log, span) {
     if (typeof log.child !== 'function') return false
     const child = log.child(bindingsOf(span))
@@ -84,7 +84,7 @@ class LogCorrelation {
     return true
   }
 
-  // Found once per route: a factory is a look-up in a dictionary, and Fastify takes no other one once it has started.
+  // Checked once per route: reading the factory is a dictionary look-up, and Fastify accepts no other factory once it has started.
   #isOwn ({ server, id, log }, route) {
     if (route.loggingServer === server) return true
     if (this.#isFactoryOnRoutes || server.childLoggerFactory !== this.#factory || !namesRequest(log, id)) return false
@@ -93,16 +93,16 @@ class LogCorrelation {
   }
 }
 
-/** Where lines have no ids, and are exported: the logger knows its request's span, and says what it said. */
+/** For `logIds: false` with exported lines: the logger gets a reference to the request's span, but its lines stay the same. */
 class LogFollower extends LogCorrelation {
   bind () {}
   bindChild () { return false }
 }
 
-const FACTORY_LENGTH = 3 // of Fastify's own; the documentation's form takes the request too
+const FACTORY_LENGTH = 3 // of Fastify's own factory; the form in its documentation has a further parameter, the request
 
-// Whether a logger is a child that was made for this very request, as Fastify's own factory makes it: the request's id is its last
-// binding. A minifier changes that factory's name and its text, and there is no way to get it and compare.
+// Whether a logger is a child that Fastify's own factory created for this request: the request id is then its last binding. The
+// factory cannot be compared instead: Fastify does not export it, and a minifier changes its name and its text.
 function namesRequest (log, id) {
   const bindings = Object.getOwnPropertyDescriptor(log, symbolOf(log, 'pino.chindings'))?.value
   return typeof bindings === 'string' && bindings.endsWith(`:${JSON.stringify(id)}`)
@@ -119,7 +119,7 @@ function bindingsText (span) {
   return text.latin1Slice(0, PATTERN.length)
 }
 
-// A method that replaces pino's has another owner.
+// The prototype that owns a method. A method that replaces pino's has a different owner.
 function ownerOf (log, name) {
   let owner = log
   while (owner !== null && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner)

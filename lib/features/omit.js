@@ -1,20 +1,20 @@
 'use strict'
 
-// `omitAttributes`: attributes that leave the process in no span, event, link, log record or metric.
+// `omitAttributes`: attributes that never leave the process, in any span, event, link, log record or metric.
 //
-// Callers and URLs are read without what is omitted, and the templates of routes and calls are encoded without it. What the
-// application and libraries set is taken out of each recorded span when it ends, before it is kept or sent. Metrics take it out
-// where a series is made, logs where a record is written, and the spans of an SDK are not given it.
+// Omitted attributes are not read from callers and URLs, and not encoded in the templates of routes and calls. Attributes that the
+// application and libraries set are removed from each recorded span when it ends, before it is kept or sent. Metrics remove them
+// when a series is created, logs when a record is written. The spans of an SDK never get them.
 
 const { CallInfo, requestTarget } = require('../http/conventions.js')
 const { patternsOf, isNamed } = require('../config/attribute-keys.js')
 const { EMPTY_SHAPE, NO_SHAPE, copyOf, read, exceptionAttributes, exceptionOf } = require('../span/attributes.js')
 
-const KEYS_MAX = 1000 // that are remembered: they may be made of anything
+const KEYS_MAX = 1000 // that are remembered: an application may create any number of keys
 
 class Omission {
-  #touched = new Map() // key -> whether there is something to take out of it
-  #isClear = new Map() // AttributeShape -> whether a list of that shape has no such keys
+  #touched = new Map() // key -> whether it, or a member of its value, is omitted
+  #isClear = new Map() // AttributeShape -> whether a list of that shape has no omitted keys
 
   /** @param {string[]} keys of the option */
   constructor (keys) {
@@ -23,10 +23,10 @@ class Omission {
 
   has (key) { return isNamed(this.patterns, key) }
 
-  /** Whether members of a value are named, as `req.remoteAddress` is of `req`. */
+  /** Whether the option names members of the value, such as `req.remoteAddress` for `req`. */
   #hasMembersOf (key) { return this.patterns.some(({ text }) => text[key.length] === '.' && text.startsWith(key)) }
 
-  /** A flat list without what is omitted: the same one where it has no such keys. */
+  /** A flat list without the omitted attributes; the same list if it has none. */
   strip (list) {
     for (let i = 0; i < list.length; i += 2) if (this.#touches(list[i])) return this.#stripped(list)
     return list
@@ -47,14 +47,14 @@ class Omission {
     return left
   }
 
-  /** What an attribute's value may say: named members of maps are left out. */
+  /** An attribute's value without the omitted members of maps. */
   stripValue (key, value) {
     if (typeof value !== 'object' || value === null || !this.#hasMembersOf(key)) return value
     if (Array.isArray(value)) return value.map((item) => this.stripValue(key, item))
     return value instanceof Uint8Array ? value : this.stripObject(value, `${key}.`)
   }
 
-  /** A copy of an object of attributes, or of members behind `prefix`; anything else as it is. */
+  /** A copy of an object of attributes, or of members whose keys start with `prefix`. Other values are returned unchanged. */
   stripObject (attributes, prefix = '') {
     if (typeof attributes !== 'object' || attributes === null) return attributes
     const copy = copyOf(attributes)
@@ -67,7 +67,7 @@ class Omission {
 
   // ---- our own spans
 
-  /** Takes out what a span has that has ended. HOT, once per recorded span. */
+  /** Removes omitted attributes from an ended span. HOT, once per recorded span. */
   stripSpan (span) {
     const { attributeList, attributeShape, details, info } = span
     if (attributeList !== null && !this.#knowsClear(attributeList, attributeShape)) this.#stripList(span, attributeList)
@@ -93,7 +93,7 @@ class Omission {
     span.attributeShape = list.length === 0 ? EMPTY_SHAPE : NO_SHAPE
   }
 
-  /** What is left of what calls have in common, kept with it. */
+  /** A CallInfo without the omitted attributes, cached on the original. */
   #makePart (info) {
     const { kind, name, attributeList, openKey } = info
     const list = this.strip(attributeList)
@@ -125,7 +125,7 @@ class OmitPart {
     tracer.omit = new Omission(tracer.settings.omitAttributes)
   }
 
-  /** A URL is cut where a span has no more of it: the route's path, of which templates are made, stands for one that is left out. */
+  /** Removes an omitted query from the request target. If the path is omitted too, the target is the route's path, which templates have. */
   follow (requests) {
     const { omit } = this.#tracer
     if (!omit.has('url.query')) return

@@ -1,21 +1,21 @@
 'use strict'
 
-// The calls of one parent that have one shape: the same library, operation or query summary, and server. Five of them one after
-// the other are what is called an N+1, and the parent says so. With `outbound.fold` all but the first are one span.
+// Repeated calls: calls with the same parent and the same shape (library, operation or query summary, and server). Five of them in
+// sequence are an N+1 problem, and the parent gets attributes about it. With `outbound.fold` all but the first share one span.
 //
-// The first call of each shape is a link of a list that hangs on the parent, and nothing is made for it. A second one makes a
-// CallRun, which sees the ends of both and of all that come after. A parent without one has nothing to do at its end.
+// The first calls of each shape form a linked list on the parent, which needs no further objects. The second call of a shape creates
+// a CallRun, which sees the ends of these and all later calls. A parent without a CallRun has nothing to do at its end.
 
 const { OPEN } = require('../context/trace-context.js')
 const { now } = require('../runtime/timers.js')
 const { NO_SHAPE } = require('../span/attributes.js')
 
-// Of one parent. Calls of further shapes are neither folded nor said to be repeated.
+// Of one parent. Calls of further shapes are neither folded nor reported as repeated.
 const SHAPES_MAX = 16
 const REPEATED_MIN = 5
-const RECENT = 16 // durations, of which the median is known
+const RECENT = 16 // durations that the median is computed from
 const SLOW_TIMES = 10
-// A job may run for days: a span that is an hour long says little, and a crash would lose it.
+// A job may run for days. A span of an hour says little, and a crash would lose it.
 const FOLD_MS_MAX = 60_000
 
 const OF_ONE_CALL = new Set(['db.query.text', 'db.operation.batch.size'])
@@ -25,7 +25,7 @@ class RepeatedCalls {
   constructor (tracer) {
     const { fold } = tracer.settings.outbound
     this.tracer = tracer
-    this.foldAfter = fold ? fold.after : 0 // no call is folded
+    this.foldAfter = fold ? fold.after : 0 // 0: no call is folded
     tracer.repeats = this
   }
 
@@ -33,7 +33,7 @@ class RepeatedCalls {
   remember (parent, span) {
     let last = parent.calls
     if (last === null) parent.calls = span
-    if (!last) return // the first one; or the parent has ended, or is not ours: nobody would say it
+    if (!last) return // this is the first call, or the parent has ended or is not ours and cannot report repeated calls
     let shapes = 1
     for (; last.callShape !== span.callShape && last.nextCall !== null; shapes++) last = last.nextCall
     if (last.callShape !== span.callShape) {
@@ -44,7 +44,7 @@ class RepeatedCalls {
     span.run.began(span.start)
   }
 
-  /** What stands for a call that is folded, or null: it gets a span. HOT, once per call where `outbound.fold` is on. */
+  /** A FoldedCall for a call that is folded; null for one that gets a span. HOT, once per call where `outbound.fold` is on. */
   fold (parent, callDescriptor, call, context, start, info) {
     let first = parent.calls ?? null
     while (first !== null && first.callShape !== info.shape) first = first.nextCall
@@ -61,15 +61,15 @@ class CallRun {
     parent.runs = this
     this.shape = first.callShape
     this.count = 1
-    this.inTurn = 1 // those that began when all before them had ended
+    this.inTurn = 1 // calls that began after all earlier calls had ended
     this.running = 0
-    this.endedAt = 0 // of the last to end
+    this.endedAt = 0 // of the call that ended last
     this.durations = []
     this.sumMs = 0
     this.ends = 0
-    this.slowMs = -1 // not known
+    this.slowMs = -1 // -1: must be computed
     this.isOver = false // the parent has ended
-    this.fold = null // the span of calls that are folded, and what it is to say of them:
+    this.fold = null // the span of the folded calls, and below, the values for its attributes
     this.folded = 0
     this.foldEndedAt = 0
     this.foldSumMs = 0
@@ -79,7 +79,7 @@ class CallRun {
     else this.note(first.endedAt - first.start, first.endedAt)
   }
 
-  /** @param {number} start which is long ago where a call is reported when it is over. HOT, once per repeated call. */
+  /** @param {number} start in the past if the call is reported only after its end. HOT, once per repeated call. */
   began (start) {
     this.count++
     if (this.running++ === 0 && start >= this.endedAt) this.inTurn++
@@ -99,7 +99,7 @@ class CallRun {
     if (at === RECENT - 1) this.slowMs = -1
   }
 
-  /** Whether a call is as fast as those before it. HOT */
+  /** Whether a call took at most SLOW_TIMES the median of the earlier calls. HOT */
   isFast (ms) {
     if (this.isOver || this.ends === 0) return false
     if (this.slowMs < 0) this.slowMs = SLOW_TIMES * median(this.durations)
@@ -108,7 +108,7 @@ class CallRun {
 
   get isRepeated () { return this.inTurn >= REPEATED_MIN && this.inTurn * 2 > this.count }
 
-  /** Takes a folded call that has ended; returns the span that stands for it. HOT */
+  /** Adds an ended call to the span of the folded calls, and returns that span. HOT */
   take (call, ms) {
     const fold = this.fold ??= call.makeSpan(true)
     this.folded++
@@ -136,13 +136,13 @@ class CallRun {
     this.leastMs = Infinity
   }
 
-  /** Calls that still run have spans of their own: one of them might never end. */
+  /** Calls that are still running get their own spans: they might never end. */
   close () {
     this.isOver = true
     this.endFold()
   }
 
-  /** At the parent's end, before it is handed on: says of all runs what was repeated, and ends the spans of what was folded. */
+  /** Runs when the parent ends, before it is passed on. Reports the most repeated calls of all runs, and ends the spans of folded calls. */
   parentEnds (parent) {
     let most = null
     for (let run = this; run !== null; run = run.next) {
@@ -157,9 +157,9 @@ class CallRun {
   }
 }
 
-/** A call that has no span unless it fails or is slow. It is used as one. */
+/** A call that gets no span unless it fails or is slow. Callers use it like a span. */
 class FoldedCall {
-  #span = null // once it has one of its own
+  #span = null // its own span, once it has one
 
   constructor (tracer, callDescriptor, call, context, start, info, run) {
     this.tracer = tracer
@@ -205,7 +205,7 @@ class FoldedCall {
 
   #own () { return (this.#span ??= this.makeSpan(false)) }
 
-  /** @param {boolean} isFold whether it stands for others, too: then it is no call of its own, and has nothing that is one call's */
+  /** @param {boolean} isFold whether the span represents all folded calls: it then has no attributes of a single call */
   makeSpan (isFold) {
     const span = this.tracer.startCall(this.callDescriptor, this.call, this.context, this, isFold)
     if (!isFold) return span
@@ -223,7 +223,7 @@ function labelOf ({ name, attributeList }) {
 
 const sorted = new Float64Array(RECENT)
 
-/** By insertion: V8 leaves JavaScript for its own sort. */
+/** An insertion sort: V8's built-in sort has to leave JavaScript, which costs more. */
 function median (durations) {
   for (let i = 0; i < durations.length; i++) {
     const ms = durations[i]

@@ -1,13 +1,13 @@
 'use strict'
 
-// What is done where a platform freezes or ends the process. A platform of functions freezes it when the handler's promise
-// settles: `lightTrace.flushAfter(app, handler)` makes one that settles when the spans of the invocation are delivered.
+// Delivers spans on platforms that freeze or end the process. A function platform freezes it when the handler's promise settles:
+// `lightTrace.flushAfter(app, handler)` returns a handler whose promise settles when the spans of the invocation are delivered.
 //
-//   Vercel      freezes it when the response is out, unless the request has asked it to wait. It is asked from the request's own
-//               context, which Vercel keeps under a symbol; `@vercel/functions` reads the same
-//   Cloud Run   takes its CPU away between requests, and ends it by SIGTERM with ten seconds of grace: the spans that wait are
-//               sent then
-//   AWS Lambda  has a trace of its own, whose span is the parent of the invocation's
+//   Vercel      freezes the process when the response is sent, unless the request has asked it to wait. The request's context has a
+//               function for that. Vercel stores this context under a symbol, which `@vercel/functions` reads too
+//   Cloud Run   gives the process no CPU between requests, and ends it by SIGTERM with a grace period of ten seconds, in which the
+//               buffered spans are sent
+//   AWS Lambda  has its own trace. Its span is the parent of the invocation's span
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { object, duration, optionInvalid, describeValue } = require('../config/checks.js')
@@ -38,30 +38,30 @@ const ROOT = /^1-([0-9a-f]{8})-([0-9a-f]{24})$/
 const LENGTH_MAX = 1024
 
 const DEFAULT_TIMEOUT_MS = 1000
-// How long an invocation waits for a collector that has let an earlier one wait in vain, and has taken nothing since.
+// The wait of an invocation for a collector that timed out in an earlier one, and has accepted nothing since.
 const SILENT_TIMEOUT_MS = 50
-// A timer may fire this much before its time.
+// A timer may fire this much too early.
 const TIMER_MS = 1
-// Left to the platform to send the answer, where it says how long the invocation may take.
+// Time that is left for sending the response, if the platform tells how much time the invocation has.
 const MARGIN_MS = 50
 const ACCOUNT = /^arn:[^:]*:lambda:[^:]*:(\d{12}):/
 
 const checkOptions = object({ timeoutMs: duration })
 
-/** The handler, whose promise settles when the spans are delivered. See index.d.ts. */
+/** Wraps a handler. The promise of the new one settles when the spans are delivered. See index.d.ts. */
 function flushAfter (app, handler, options = {}) {
   if (typeof app?.ready !== 'function') throw optionInvalid('flushAfter(app)', 'a Fastify application', describeValue(app))
   if (typeof handler !== 'function') throw optionInvalid('flushAfter(app, handler)', 'a function', describeValue(handler))
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = checkOptions('flushAfter', options)
   let isFirst = true
-  let silentSince = -1 // how many exports had been taken when one was waited for in vain
-  // Without named parameters: Lambda looks at their number, and one with three would wait for a callback.
+  let silentSince = -1 // the number of successful exports at the last flush, if it timed out; else -1
+  // No named parameters: Lambda checks the number of parameters, and with three it would wait for a callback.
   return async function flushingHandler (...args) {
     try {
       await app.ready()
-    } catch {} // an application that cannot start fails in the handler
+    } catch {} // if the application cannot start, the handler fails
     const tracer = processState.registrations.get(app.server)?.tracer
-    const context = args.slice(1).find((argument) => typeof read(argument, 'awsRequestId') === 'string') // not the event, which is the caller's
+    const context = args.slice(1).find((argument) => typeof read(argument, 'awsRequestId') === 'string') // not the first argument: that is the event, and the caller controls it
     const attributes = context === undefined ? null : invocationAttributes(context, isFirst)
     isFirst = false
     if (tracer === undefined) return call(handler, this, args)
@@ -70,7 +70,7 @@ function flushAfter (app, handler, options = {}) {
     const invoke = () => call(handler, this, args)
     tracer.invocations ??= new AsyncLocalStorage()
     try {
-      // A request that inject() makes without a traceparent takes what is active for its parent.
+      // A request by inject() without a traceparent uses the active span as its parent.
       return await tracer.invocations.run(attributes, () => parent === null ? invoke() : tracer.contextManager.with(EMPTY_CONTEXT.setValue(SPAN_KEY, parent), invoke))
     } finally {
       const flushed = tracer.drained().then(() => flush(tracer, context)).catch(() => {})
@@ -78,7 +78,7 @@ function flushAfter (app, handler, options = {}) {
     }
   }
 
-  /** Sends what there is, by one attempt. One collector that is silent costs one invocation its time, and not each. */
+  /** Sends the buffered spans, in a single attempt. A collector that does not respond delays one invocation by the full timeout, not each. */
   async function flush (tracer, context) {
     const { stats } = tracer
     const isSilent = silentSince === stats.exportsOk
@@ -91,7 +91,7 @@ function flushAfter (app, handler, options = {}) {
   }
 }
 
-/** What the request's span says of the invocation. `context` may be a wrapper of the application's, whose code throws. */
+/** The attributes that the request's span gets from the invocation. The application may have wrapped `context`, so reading it may throw. */
 function invocationAttributes (context, isFirst) {
   const attributes = { 'faas.trigger': 'http', 'faas.invocation_id': read(context, 'awsRequestId'), 'faas.coldstart': isFirst }
   const invokedFunctionArn = read(context, 'invokedFunctionArn')
@@ -104,13 +104,13 @@ function invocationAttributes (context, isFirst) {
   return attributes
 }
 
-/** How long the flush may take: an answer that comes too late for the platform is worse than spans that wait. */
+/** The time that the flush may take: a response that is too late for the platform is worse than delayed spans. */
 function timeLeft (context, timeoutMs) {
   const left = attempt(() => context.getRemainingTimeInMillis())
   return typeof left === 'number' ? Math.max(0, Math.min(timeoutMs, left - MARGIN_MS)) : timeoutMs
 }
 
-/** Calls a handler of either kind: with a promise, or with a callback as its third parameter. */
+/** Calls a handler that returns a promise, or takes a callback as its third parameter. */
 function call (handler, self, args) {
   const [event, context, callback] = args
   if (typeof callback !== 'function') return handler.apply(self, args)
@@ -121,7 +121,7 @@ function call (handler, self, args) {
   })
 }
 
-/** The platform's `waitUntil(promise)` for the running request, or null. It says whether the platform waits: it may be too late for that. */
+/** The platform's `waitUntil(promise)` for the current request, or null. It returns true if the platform waits; it may be too late. */
 function platformWaitUntil () {
   for (const key of CONTEXTS) {
     const context = attempt(() => globalThis[key]?.get())
@@ -134,7 +134,7 @@ function platformWaitUntil () {
   return null
 }
 
-/** Delivers spans in time where the platform freezes or ends the process. */
+/** Delivers spans before the platform freezes or ends the process. */
 class Platform {
   #tracer
   #release = null
@@ -151,10 +151,10 @@ class Platform {
   stop () { this.#release?.() }
 }
 
-/** Holds the process until each request's spans are delivered. This hook follows light-trace's own. */
+/** Keeps the process running until each request's spans are delivered. This hook runs after light-trace's own. */
 function holdUntilDelivered (app, tracer) {
   app.addHook('onRequest', ownHook((request, reply, done) => {
-    const waitUntil = tracer.isClosed ? null : platformWaitUntil() // closed: another registration has taken over
+    const waitUntil = tracer.isClosed ? null : platformWaitUntil() // isClosed: another registration has taken over
     if (waitUntil !== null) {
       const closed = new Promise((resolve) => { whenOver(reply.raw, () => resolve(undefined)) })
       waitUntil(closed.then(() => tracer.drained()).then(() => tracer.flush()).catch(() => {}))
@@ -164,14 +164,14 @@ function holdUntilDelivered (app, tracer) {
 }
 
 /**
- * Sends what waits at SIGTERM, while at least one application is open. Without another listener the process ends afterwards, as
- * it would have without us.
- * @returns {() => void} releases it, to be called once
+ * Sends the buffered spans at SIGTERM while at least one application is open. Without other listeners, the process then ends, as it
+ * would without this one.
+ * @returns {() => void} removes the listener; must be called once
  */
 function flushAtSigterm () {
   if (process[kListener] === undefined) {
     Object.defineProperty(process, kListener, { value: { count: 0, listener: onSigterm }, configurable: true })
-    // Before all others, to count them: one that was added by `once` is gone when it has run.
+    // Runs first, in order to count the other listeners: those added with `once` are gone after they have run.
     process.prependListener(SIGNAL, onSigterm)
   }
   const state = process[kListener]
@@ -185,7 +185,7 @@ function flushAtSigterm () {
 
 function onSigterm () {
   const isAlone = process.listenerCount(SIGNAL) === 1
-  // Another listener will close the application, and with it the tracer; until then requests may come.
+  // Another listener closes the application, and that closes the tracer. Until then requests may arrive.
   const ends = processState.openApps.all().map((tracer) => isAlone ? tracer.close() : tracer.flush())
   Promise.allSettled(ends).then(() => {
     if (!isAlone) return
@@ -195,8 +195,8 @@ function onSigterm () {
 }
 
 /**
- * The invocation's own span as a parent; null where X-Ray does not sample, as on every function for which it is not switched on:
- * its "no" is no decision about our traces.
+ * The invocation's span as a parent; null if X-Ray does not sample it, which is the case for each function without X-Ray. That is not
+ * a sampling decision about our traces.
  */
 function xrayParent (text) {
   if (typeof text !== 'string' || text.length > LENGTH_MAX) return null

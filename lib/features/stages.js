@@ -1,9 +1,9 @@
 'use strict'
 
 // The opt-in child spans of Fastify's stages: one for all hooks of a stage (`spans: { hooks: ['preHandler'] }`), and one for the
-// handler (below). A stage begins and ends with hooks of ours, which a route gets at its first request: it may have been declared
-// before the plugin was loaded, as all are that stand in one turn with `app.register(lightTrace)`. A stage that a hook leaves early,
-// because it replies or throws, ends with the next stage that has a span, with the error, or with the response.
+// handler (below). Our own hooks begin and end a stage's span. A route gets them at its first request, because it may be declared
+// before the plugin is loaded, for example in the same turn as `app.register(lightTrace)`. If a hook leaves a stage early, because it
+// replies or throws, the span ends with the next stage that has a span, with the error, or with the response.
 
 const { now, setTimeout, clearTimeout, toHrTime } = require('../runtime/timers.js')
 const { KIND_INTERNAL, kCall, tracerIn } = require('../outbound/calls.js')
@@ -17,45 +17,45 @@ const { guarded, subscribe, bug } = require('../runtime/process-state.js')
 const asyncStorage = require('../context/async-storage.js')
 const { routeContextOf } = require('../fastify/routes.js')
 
-const OVERDUE_MS = 10_000 // an onResponse hook that takes longer may have failed, which Fastify does not report: its span ends
+const OVERDUE_MS = 10_000 // the span of an onResponse hook ends after this time: the hook may have failed, which Fastify does not report
 
-const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // their hooks hand the payload on
+const WITH_PAYLOAD = new Set(['preParsing', 'preSerialization', 'onSend']) // their hooks pass the payload on
 
 const STAGE = { kind: KIND_INTERNAL, name: (stage) => stage, attributes: () => [] }
 
 class StageHooks {
   /** @type {Tracer} */ #tracer
-  #release = null // ends the subscription to Fastify's handlers, once there is one
-  #wantsHandlers = false // the handler of each route has a span, whatever the route says
+  #release = null // ends the subscription to Fastify's handler channels, once there is one
+  #wantsHandlers = false // all handlers get a span, even if the route turns it off
 
   constructor (tracer) {
     this.#tracer = tracer
   }
 
-  /** `npx light-trace` asks for handlers by its registration, and has them also where the code has one of its own. */
+  /** `npx light-trace` registers with handler spans. They stay on if the application's own registration replaces that. */
   handOver () { return this.#tracer.settings.spans.handler || undefined }
 
   takeOver () { this.#wantsHandlers = true }
 
-  /** Adds them to a route that asks for them. `hooks` is the route's own object, see Routes. */
+  /** Adds our hooks to a route that has stage spans. `hooks` is the route's own object, see Routes. */
   atFirstRequest (hooks, request, options) {
     const { handler: isAsked, hooks: stages } = options?.spans ?? this.#tracer.settings.spans
     const handler = isAsked || this.#wantsHandlers
     for (const stage of stages) if (hasHooks(hooks[stage])) this.#bracket(stage, hooks[stage])
     if (handler && !request.is404) this.#traceHandler(hooks)
-    // A custom not-found handler, which no channel shows: its span ends with its answer or an error.
+    // Fastify publishes nothing for a custom not-found handler. Its span ends with its response or an error.
     else if (handler && !isDefault404(hooks.handler)) surround(hooks, this.#entering('handler'), leave)
   }
 
   stop () { this.#release?.() }
 
   #bracket (stage, list) {
-    // A stage's span is a child of the request's.
+    // After the hook that starts the request's span, since a stage's span is its child.
     list.splice(list.findIndex((hook) => hook[kHook] === 'request') + 1, 0, hookOf(stage, this.#entering(stage)))
     list.push(hookOf(stage, leave))
   }
 
-  /** Makes the span of a route's handler. The channel also speaks where a preHandler hook failed and the handler never ran. */
+  /** Adds the span of a route's handler. The hooks are needed because Fastify also publishes if a preHandler hook failed and no handler ran. */
   #traceHandler (hooks) {
     if (hooks.config[kWanted] === true) return
     Object.defineProperty(hooks.config, kWanted, { value: true })
@@ -63,7 +63,7 @@ class StageHooks {
     this.#release ??= subscribe(subscribers)
   }
 
-  /** What a hook does that ends the stage which runs, with the error if there is one, and begins a span of that name. */
+  /** The body of a hook that ends the current stage, with an error if one occurred, and begins a span of this name. */
   #entering (name) {
     return (request, reply, error, done) => {
       if (request.trace === undefined || request.trace.suppressed) return done() // undefined: a bare request, see keys.js
@@ -77,12 +77,12 @@ class StageHooks {
   }
 }
 
-/** Whether a stage runs hooks of the application's. Contexts of 404 may share their lists. */
+/** Whether a stage has hooks of the application, and not ours already: contexts of 404 may share their lists. */
 function hasHooks (list) {
   return (list ?? []).some((hook) => hook[kHook] === undefined) && list.every((hook) => hook[kHook] !== 'stage')
 }
 
-/** Whether it is Fastify's own answer to what has no route. Fastify binds all others, and what is bound makes no objects. */
+/** Whether a handler is Fastify's default 404 handler. Fastify binds all others, and a bound function has no `prototype`. */
 function isDefault404 (handler) { return Object.hasOwn(handler, 'prototype') }
 
 function leave (request, reply, error, done) {
@@ -102,15 +102,15 @@ function makeHook (stage, fn) {
 }
 
 /**
- * Adds `before` in front of a route's handler, and `answers` in front of the hooks of its answer. Only where there are such hooks:
- * without any, what `reply.send` throws goes into the handler.
+ * Adds `before` in front of a route's handler, and `answers` in front of the hooks for its response, but only to stages that have hooks:
+ * without hooks, an error of `reply.send` is thrown into the handler.
  */
 function surround (hooks, before, answers) {
   hooks.preHandler = [...hooks.preHandler ?? [], hookOf('preHandler', before)]
   for (const stage of ANSWER_STAGES) if (hooks[stage]?.length > 0) hooks[stage] = [hookOf(stage, answers), ...hooks[stage]]
 }
 
-/** The spans of one request's stages, of which one may be open. Its fields are private: it hangs on the request, see keys.js. */
+/** The spans of one request's stages. At most one is open. Its fields are private because it is stored on the request, see keys.js. */
 class RequestStages {
   /** @type {Tracer} */ #tracer
   #span = null
@@ -131,7 +131,7 @@ class RequestStages {
     this.#tracer.contextManager.with(trace.setValue(SPAN_KEY, span.apiSpan), done)
   }
 
-  /** Ends the stage that runs, if one does, and goes on in the request's own context. */
+  /** Ends the current stage, if any, and continues in the request's own context. */
   leave (request, reply, error, done) {
     if (this.#span === null) return done()
     this.#end(reply, error)
@@ -153,17 +153,17 @@ class RequestStages {
   }
 }
 
-// `spans: { handler: true }`: one INTERNAL span for a route's handler, from the channel on which Fastify publishes its handlers.
-// It is subscribed to only while an open app has such a route: Fastify then makes an object for every request. The span is
-// active in the handler, and ends when the handler's promise settles. That of a handler that answers by itself ends when the hooks
-// of the answer begin, or with the response: its promise, where it has one, often settles only after that.
+// `spans: { handler: true }`: one INTERNAL span for a route's handler, from the channel on which Fastify publishes its handlers. We
+// subscribe only while an open application has a route with handler spans, because Fastify then creates an object for every request.
+// The span is active in the handler and ends when the handler's promise settles. If the handler calls `reply.send` itself, the span
+// ends when the hooks for the response begin, or with the response: its promise, if any, often settles only later.
 
 const kWanted = Symbol('light-trace.handler')
 const kReached = Symbol('light-trace.reached')
 
-const ANSWER_STAGES = ['preSerialization', 'onSend'] // those of an answer that the handler sends
+const ANSWER_STAGES = ['preSerialization', 'onSend'] // run when the handler sends its response
 
-/** Hides the span on the record of the call, which Fastify keeps on its reply, from walks over the reply. */
+/** Holds the span on the record of the call, which Fastify keeps on its reply. Code that walks over the reply does not find the span. */
 class HandlerCall {
   #span
 
@@ -208,7 +208,7 @@ function begin (call, active) {
   const span = tracer.startCall(STAGE, 'handler', context)
   if (span === null || !span.isRecording()) return active
   call[kCall] = request[kReached] = new HandlerCall(span)
-  // If another storage than ours holds the context, there is nothing of ours to enter.
+  // If another storage than ours holds the context, we have no store to enter.
   return active !== undefined && active.getValue(REQUEST_KEY) === context ? active.setValue(SPAN_KEY, span.apiSpan) : active
 }
 
@@ -229,12 +229,12 @@ function onSettled (call) {
   take(call[kCall])?.end()
 }
 
-/** Returns the span once; null if there is none, or another copy of this package has it. */
+/** Returns the span the first time; null after that, without a span, or if it belongs to another copy of this package. */
 function take (mark) {
   return mark instanceof HandlerCall ? mark.take() : null
 }
 
-/** Ends a stage's or a handler's span in which something was thrown. Whether that is an error is known when its request has ended. */
+/** Ends the span of a stage or handler that threw. Whether that counts as an error is known only when the request has ended. */
 function endWith (error, span, reply) {
   const endedAt = toHrTime(now())
   whenEnded(reply, (outcome) => {

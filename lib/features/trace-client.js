@@ -1,11 +1,11 @@
 'use strict'
 
-// `traceClient(client)`: clients that publish no channels, or too late. Only the object itself is touched, never a prototype.
+// `traceClient(client)`: traces clients that publish no channels, or publish too late. It changes only the client, never a prototype.
 //
-//   knex, MongoClient   have events: spans are made from these
-//   ioredis             publishes channels; its commands that wait for the connection keep their context
-//   pg                  has neither: its `query` is replaced, or for a pool the `connect` by which every query gets its client
-//   postgres            is a function, which cannot be replaced: a Proxy stands for it, and each query gets its own `handler`
+//   knex, MongoClient   emit events, from which spans are created
+//   ioredis             publishes channels; we keep the context of commands that wait for the connection
+//   pg                  has neither: we replace `query`, or the `connect` of a pool, through which every query gets its client
+//   postgres            is a function, which cannot be replaced: we return a Proxy, and replace the `handler` of each query
 
 const { AsyncResource } = require('node:async_hooks')
 const { errorMonitor } = require('node:events')
@@ -19,16 +19,16 @@ const { read, text, label } = require('./libraries/read.js')
 
 const kTraced = Symbol.for('light-trace.traced')
 
-// Of one client. A library that never publishes an end must not hold spans for ever.
+// Of one client. Calls whose end is never published must not stay in memory forever.
 const PENDING_MAX = 10_000
 
 /**
- * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient`, a knex instance or a `sql` of postgres, wherever a request or a
- * span of yours is active; and has commands of ioredis that wait for the connection traced where they were sent.
+ * Traces the queries of a `Client` or `Pool` of pg, a `MongoClient`, a knex instance or a `sql` of postgres while a request or one of
+ * your spans is active. For ioredis, commands that wait for the connection are traced in the context that sent them.
  * @template C
  * @param {C} client
- * @returns {C} the same object, for postgres a `sql` that stands for it; a second call changes nothing
- * @throws {LightTraceError} LT_ERR_OPTION_INVALID when it is none of these
+ * @returns {C} the same object, or for postgres a `sql` that replaces it; a second call changes nothing
+ * @throws {LightTraceError} LT_ERR_OPTION_INVALID for any other value
  */
 function traceClient (client) {
   const tracing = tracingOf(client)
@@ -40,7 +40,7 @@ function traceClient (client) {
   return client[kTraced] === true ? client : client[kTraced]
 }
 
-/** How a client is traced; null where its kind is not known. */
+/** How a client is traced; null if its kind is unknown. */
 function tracingOf (client) {
   const has = (...methods) => methods.every((name) => typeof read(client, name) === 'function')
   if (typeof client === 'function' && has('on', 'raw') && read(read(client, 'client'), 'config') instanceof Object) return { library: 'knex', trace: traceKnex }
@@ -50,14 +50,14 @@ function tracingOf (client) {
   return has('query') ? { library: 'pg', trace: tracePg } : null
 }
 
-/** One call. It ends once, and may be over before it is reported. */
+/** One call. It ends only once, and may end before it is started here. */
 class Call {
   #span = null
   isOver = false
 
   constructor (callDescriptor, call) {
     this.callDescriptor = callDescriptor
-    this.call = call // what the call descriptor reads
+    this.call = call // input of the call descriptor
   }
 
   start ({ tracer, context }) {
@@ -72,14 +72,14 @@ class Call {
   }
 }
 
-/** Calls of a client that has one event for the beginning of each and another for its end, with the same id in both. */
+/** The calls of a client that emits one event at the start of a call and another at its end, with the same id. */
 function eventCalls (callDescriptor) {
   const calls = new Map() // id -> Call
   const end = (id, error = undefined) => {
     calls.get(id)?.end(error)
     calls.delete(id)
   }
-  /** @param {() => object} describe makes what the call descriptor reads */
+  /** @param {() => object} describe creates the input of the call descriptor */
   const start = (id, describe) => {
     const place = placeOfCall(activeContext())
     if (place === null) return
@@ -91,15 +91,15 @@ function eventCalls (callDescriptor) {
   return { start, end }
 }
 
-// knex. Its events come in the context of the code that awaits the query. Streams and the statements of a transaction have only
-// an event at their start, and no span.
+// knex. Its events are emitted in the context of the code that awaits the query. Streams and the statements of a transaction emit only
+// a start event, so they get no span.
 
 function traceKnex (knex) {
-  // A dialect of the user's own is a class, and says what it is in these.
+  // If the dialect is a custom class, the last two names say its kind.
   const names = [text(knex.client.config, 'client'), text(knex.client, 'driverName'), text(knex.client, 'dialect')]
   const callDescriptor = KNEX[names.find((name) => Object.hasOwn(KNEX, name)) ?? 'other']
   watchTarn(read(knex.client, 'pool'), callDescriptor.system)
-  if (names.includes('mysql2')) return // it publishes channels, and has spans of its own below knex
+  if (names.includes('mysql2')) return // it publishes channels, from which its calls get spans
   const calls = eventCalls(callDescriptor)
   const idOf = (query) => text(query, '__knexQueryUid')
   knex.on('query', guarded((query) => {
@@ -116,7 +116,7 @@ function traceKnex (knex) {
   knex.on('query-error', guarded((error, query) => calls.end(idOf(query), error ?? {})))
 }
 
-/** Records the waits of knex's pool. Its events come in the context of the code that waits, with an id for each. */
+/** Records the waits for knex's pool. Its events are emitted in the context of the code that waits, with an id for each wait. */
 function watchTarn (pool, system) {
   if (typeof pool?.on !== 'function') return
   const waits = new Map() // id -> PoolWait
@@ -129,32 +129,33 @@ function watchTarn (pool, system) {
   pool.on('acquireFail', end)
 }
 
-// MongoDB, by the driver's command monitoring. `monitorCommands` must be set before the client connects.
+// MongoDB, through the driver's command monitoring. `monitorCommands` must be set before the client connects.
 // https://github.com/mongodb/specifications/blob/master/source/command-logging-and-monitoring/command-logging-and-monitoring.md
 
-// Commands of the connection itself.
+// Commands that manage the connection.
 const NOT_TRACED = new Set(['hello', 'ismaster', 'isMaster', 'saslStart', 'saslContinue', 'authenticate', 'endSessions', 'ping'])
 
-// Where the statements of one command stand. Several of them are a batch; many documents of one insert are not.
+// The field that holds the statements of a command. Several statements are a batch; many documents in one insert are not.
 const STATEMENTS = { update: 'updates', delete: 'deletes', bulkWrite: 'ops' }
 
-const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver's event comes before its error
+const GIVEN_UP = { name: 'MongoWaitQueueTimeoutError' } // the driver emits the event before it creates this error
 
 function traceMongoClient (client) {
   client.monitorCommands = true
-  // As mongoose's calls: operation, collection and database, and no document.
+  // Like mongoose's calls: operation, collection and database, but no document.
   const calls = eventCalls(DATABASES['mongoose:query'])
   const idOf = (event) => read(event, 'requestId')
-  // The pool says which connection was waited for and how long, in anybody's context; the first command on it, for whom.
+  // The pool's events name the connection and the duration of the wait, but are emitted in an arbitrary context. The first command on the
+  // connection is in the context that waited.
   const waits = new Map() // connection -> when the wait began
-  const open = [] // PoolWaits that are not over: first come, first served
+  const open = [] // unfinished PoolWaits: the pool serves them in order
   const connectionOf = (event) => `${label(event, 'address')} ${label(event, 'connectionId')}`
   client.on('connectionCheckOutStarted', guarded(() => { if (open.length < PENDING_MAX) open.push(new PoolWait()) }))
   client.on('connectionCheckedOut', guarded((event) => {
     const waitedMs = read(event, 'durationMS')
     if (open.shift()?.isOfThisTurn !== true && waitedMs > 0) waits.set(connectionOf(event), now() - waitedMs)
   }))
-  // This alone comes in the context of the code that has waited. Other reasons come in anybody's.
+  // Only a timeout is emitted in the context of the code that waited. Other reasons are emitted in an arbitrary context.
   client.on('connectionCheckOutFailed', guarded((event) => {
     open.shift()
     if (read(event, 'reason') === 'timeout') recordWait(activeContext(), now() - read(event, 'durationMS'), 'mongodb', GIVEN_UP)
@@ -180,7 +181,7 @@ function mongoCallOf (event) {
   const hasPort = colon !== -1 && !address.startsWith('/')
   return {
     operation,
-    // The command's own field names it; a cursor's `getMore` has its id there.
+    // The collection is in the field named after the command. For `getMore`, that field is the cursor's id.
     collection: text(command, operation) || text(command, 'collection'),
     database: label(event, 'databaseName'),
     serverAddress: hasPort ? address.slice(0, colon).replaceAll(/[[\]]/g, '') : address,
@@ -189,8 +190,8 @@ function mongoCallOf (event) {
   }
 }
 
-// ioredis. A command is published when it is written: one that waited for the connection, in the context that opened it. So its own
-// context is remembered while it waits, in the `sendCommand` by which ioredis sends the waiting ones again.
+// ioredis. A command is published when it is written. If it waited for the connection, that is in the context that opened the connection.
+// So we remember its own context in `sendCommand`, which ioredis calls again for each waiting command.
 
 const waiting = new WeakMap() // command -> context of the code that sent it
 
@@ -207,21 +208,21 @@ function traceIoredis (client) {
   })
 }
 
-// PostgreSQL. A pg that publishes `pg:query` is noticed at the first query, and left to its channel.
+// PostgreSQL. If pg publishes `pg:query`, we notice that at the first query and then use only the channel.
 
 function tracePg (client) {
   if (typeof client.totalCount === 'number') replace(client, 'connect', tracedConnect(client.connect))
   else replace(client, 'query', tracedQuery(client.query))
 }
 
-/** Replaces a method on the object itself, out of sight, under the name and the length of the original. */
+/** Replaces a method on the object itself: not enumerable, and with the name and length of the original. */
 function replace (client, name, value) {
   const original = client[name]
   Object.defineProperties(value, { name: { value: original.name }, length: { value: original.length } })
   Object.defineProperty(client, name, { value, configurable: true, writable: true, enumerable: false })
 }
 
-/** A `connect` that hands out traced clients, each in the context of the code that waited for it: a pool's queue loses that. */
+/** A `connect` that returns traced clients, in the context of the code that waited for them: the pool's queue loses that context. */
 function tracedConnect (connect) {
   return function (callback) {
     const wait = new PoolWait()
@@ -255,19 +256,19 @@ function tracedQuery (query) {
     const args = withEnd(activeCall, Array.from(arguments))
     const result = Reflect.apply(query, this, args)
     if (pgChannel.hasSpoken) return result
-    activeCall.start(place) // once pg has taken it, with the time at which it began
+    activeCall.start(place) // after pg has accepted the query, but with its real start time
     if (typeof config?.submit === 'function' || typeof result?.then !== 'function') return result
-    // Not a branch of its own: a rejection without a handler must stay one, and one that is handled too.
+    // Not a separate branch of the promise: an unhandled rejection must stay unhandled, and a handled one must stay handled.
     return result.then((value) => { activeCall.end(); return value }, (error) => { activeCall.end(error); throw error })
   }
 }
 
-/** The arguments of a query, changed so that its end is noticed. */
+/** Changes the arguments of a query so that its end is noticed. */
 function withEnd (activeCall, args) {
   const [config] = args
   const at = args.findIndex((argument, index) => index > 0 && typeof argument === 'function')
   if (at !== -1) args[at] = ending(activeCall, args[at])
-  if (typeof config?.submit === 'function') { // a Query, a Cursor or a QueryStream that the user has made
+  if (typeof config?.submit === 'function') { // a Query, Cursor or QueryStream object of the user
     if (at === -1 && typeof config.callback === 'function') config.callback = ending(activeCall, config.callback)
     if (typeof config.on !== 'function') return args
     for (const event of ['end', 'close']) config.on(event, () => activeCall.end())
@@ -278,7 +279,7 @@ function withEnd (activeCall, args) {
   return args
 }
 
-// pg calls back in the context of whoever opened the connection.
+// pg calls the callback in the context that opened the connection.
 function ending (activeCall, callback) {
   const inContext = AsyncResource.bind(callback)
   return function (error, ...rest) {
@@ -287,7 +288,7 @@ function ending (activeCall, callback) {
   }
 }
 
-// postgres. A query is sent by its own `handler`, in the context of the code that awaits it, and settled by its `resolve` or `reject`.
+// postgres. A query's own `handler` sends it, in the context of the code that awaits it. Its `resolve` or `reject` settles it.
 
 function tracePostgres (sql) {
   const { database, host, port } = sql.options
@@ -299,7 +300,7 @@ function postgresClient (sql, server) {
     if (typeof made?.handler === 'function' && typeof made.handle === 'function') made.handler = postgresHandler(made, made.handler, server)
     return made
   }
-  // What a transaction or a savepoint is given is such a client too.
+  // The callback of a transaction or a savepoint gets a client too.
   const inner = (fn) => typeof fn === 'function' ? (client) => fn(postgresClient(client, server)) : fn
   return new Proxy(sql, {
     apply: (target, self, args) => query(Reflect.apply(target, self, args)),
@@ -321,7 +322,7 @@ function postgresHandler (query, handler, server) {
   }
 }
 
-/** Makes the span when the query is over: its text is put together when it is sent. */
+/** Creates the span when the query has ended, because postgres builds the query text only when it sends it. */
 function watchPostgres (query, activeCall, place) {
   for (const name of ['resolve', 'reject']) {
     let settle = query[name]
@@ -331,7 +332,7 @@ function watchPostgres (query, activeCall, place) {
       activeCall.end(name === 'reject' ? value : null)
       return settle(value)
     }
-    // A cursor writes a new one for each of its steps.
+    // A cursor sets a new function for each of its steps.
     Object.defineProperty(query, name, { get: () => settled, set: (next) => { settle = next }, enumerable: true, configurable: true })
   }
 }

@@ -1,8 +1,8 @@
 'use strict'
 
-// `spans: { unrouted: true }`: requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is closing). Their
-// spans are made when their response has gone out, which Node publishes for all HTTP/1 servers of the process, but not for
-// HTTP/2 and inject(). There is no Fastify request, and no route.
+// `spans: { unrouted: true }`: traces requests that are answered before any of our hooks runs (a bad URL, no Host, an app that is
+// closing). Their spans are created when the response is sent. Node publishes that for all HTTP/1 servers of the process, but not for
+// HTTP/2 and inject(). These requests have no Fastify request and no route.
 
 const { IncomingMessage, ServerResponse } = require('node:http')
 const { Server } = require('node:net')
@@ -15,7 +15,7 @@ const { sentStatus } = require('../fastify/response-end.js')
 
 const kStart = Symbol('light-trace.start')
 
-// Stands on a response whose request never was one of Fastify's: it has been seen to.
+// Marks a response that has no Fastify request and is already handled.
 const NO_REQUEST = Object.freeze({ caught () {}, takeRecord () { return null } })
 
 class Unrouted {
@@ -23,8 +23,8 @@ class Unrouted {
   #requests = null // of the application, see lib/fastify/request-start.js
   #server = null
   #release = null // of the channels
-  #attributes = null // of all requests, where they are an object that is set on each
-  #kOurs = Symbol('light-trace.ours') // on each server of the process: whether it is of this app
+  #attributes = null // the option `attributes` if it is an object, which applies to each request
+  #kOurs = Symbol('light-trace.ours') // on each server of the process: whether it belongs to this app
 
   constructor (tracer) {
     this.#tracer = tracer
@@ -37,7 +37,7 @@ class Unrouted {
     if (!Object.hasOwn(app, 'server')) return
     this.#requests = requests
     this.#server = app.server
-    if (this.#tracer.pipeline !== null) this.open() // by a span that the application has made meanwhile
+    if (this.#tracer.pipeline !== null) this.open() // the application has already created a span, so `open` has run
   }
 
   open () {
@@ -54,8 +54,8 @@ class Unrouted {
 
   stop () { this.#release?.() }
 
-  // listen({ host: 'localhost' }) makes a second server, which shares only the request listener. Of calls that go past the network
-  // undici-thread-interceptor publishes on these channels too, with whatever serves them, and with its own request and response.
+  // listen({ host: 'localhost' }) creates a second server, which shares only the request listener. undici-thread-interceptor also
+  // publishes on these channels, for calls that bypass the network, with its own request and response and any object as the server.
   #isOurs (other) {
     return other === this.#server || (other instanceof Server && (other[this.#kOurs] ??= sharesListener(this.#server, other)))
   }
@@ -68,8 +68,8 @@ class Unrouted {
     if (requests.ignores(requests.ignore, request)) return
     const { starter, observer } = this.#tracer
     let base = requests.baseOf(this.#tracer)
-    const incoming = requests.readCaller(raw, headers, request, raw[kStart] ?? now(), base) // it may have come before we were open
-    incoming.attributes = this.#attributes // there is no request for the user's functions
+    const incoming = requests.readCaller(raw, headers, request, raw[kStart] ?? now(), base) // it may have started before `open`
+    incoming.attributes = this.#attributes // the user's functions need a Fastify request
     if (base !== null) base = requests.contextUnder(base)
     const { start } = incoming
     const route = requests.routes.unmatched(method)

@@ -1,11 +1,11 @@
 'use strict'
 
-// The spans of requests where `keep` is set. Requests that fail or take too long are exported, sampled or not, with a threshold
-// that says so where spans are counted by their probability: see keep.js.
+// The spans of requests if `keep` is set. Requests that fail or take too long are exported, whether sampled or not. Their sampling
+// threshold is adjusted, for readers that count spans by their probability: see keep.js.
 //
-// The span of a request that is not sampled is recorded all the same. It holds a bounded number of the children that ended before
-// it, and so does that of a sampled one: what a child says of its probability is known at the end of its request. Services
-// downstream see only what the sampler has decided: the headers have left long before the end.
+// The span of an unsampled request is recorded too. Like that of a sampled request, it holds a bounded number of the children that
+// ended before it, because a child's sampling threshold is known only at the end of its request. Downstream services see only the
+// sampler's decision, since the headers are sent long before the end.
 
 const { OPEN, SAMPLED } = require('../../context/trace-context.js')
 const { thresholdOf, withThreshold, withoutThreshold } = require('../../context/tracestate.js')
@@ -13,22 +13,22 @@ const { now } = require('../../runtime/timers.js')
 const { cut, setClean } = require('../../span/attributes.js')
 const { ServerSpan } = require('../../span/server-span.js')
 
-// On every span of a request that was kept, so that a reader can tell that services downstream left theirs out.
+// An attribute on every span of a kept request. It tells readers that the spans of downstream services are missing.
 const KEPT = 'light_trace.kept'
 const MARK = Object.freeze([KEPT, ''])
 const REASON_LENGTH_MAX = 64
-const KEPT_CHILDREN_MAX = 64 // that wait for the end of their request, as objects
+const KEPT_CHILDREN_MAX = 64 // held as objects until their request ends
 
 class KeepServerSpan extends ServerSpan {
   constructor (pipeline, start, route, peer, url, keep) {
     super(pipeline, start, route, peer, url)
     this.keep = keep
-    this.asked = '' // why the application wants it to be kept
-    this.kept = '' // why it is exported whatever the sampler said, once it has ended
+    this.asked = '' // the application's reason to keep the request
+    this.kept = '' // set at the end: the reason to export the request regardless of the sampler
     this.localRoot = this
-    this.held = [] // the children that ended before it
+    this.held = [] // children that ended before the request
     this.heldCount = 0
-    this.recordedSince = -1 // where in the ring of the recorder the first of its children is, -1: there is none
+    this.recordedSince = -1 // the chunk of the recorder's ring with its first child; -1: no child is recorded
   }
 
   keepFor (reason) {
@@ -51,25 +51,25 @@ class KeepServerSpan extends ServerSpan {
   get isKept () { return this.kept !== '' }
   get exemplarFlags () { return this.kept === '' ? this.flags : this.flags | SAMPLED }
 
-  /** Whether one more child may be held, or kept after the end. */
+  /** Counts one more child that is held, or kept after the end. Returns false at the limit. */
   takeChild () {
     if (this.heldCount >= KEPT_CHILDREN_MAX) return false
     this.heldCount++
     return true
   }
 
-  /** Decides about a span that has ended, itself or a child: a child that waits is decided about with its request. */
+  /** Decides what happens to an ended span, which is this request or a child. A held child is decided together with its request. */
   decide (span) {
     const { recorder } = this.keep
     const hasEnded = this.endedAt !== OPEN
     if (span === this) this.decideAll()
     else if (recorder !== null && (span.flags & SAMPLED) === 0) {
       if (hasEnded && this.isKept) return this.letGo(span, this.takeChild())
-      if (hasEnded) span.localRoot = null // else what is started under it asks for it
+      if (hasEnded) span.localRoot = null // else spans that are started below this child need it
       recorder.record(span, this)
     } else if (!this.takeChild()) {
       span.localRoot = null
-      this.pipeline.exportOrDiscard(span) // if it is sampled it stands for as many as the sampler said: it would be there whether or not this fails
+      this.pipeline.exportOrDiscard(span) // a sampled one keeps the sampler's threshold, since it is exported whether or not this request fails
     } else if (hasEnded) this.letGo(span)
     else this.held.push(span)
   }
@@ -85,14 +85,14 @@ class KeepServerSpan extends ServerSpan {
   }
 
   letGo (child, isCounted = true) {
-    child.localRoot = null // lets go of this
+    child.localRoot = null // releases the reference to this request
     if (this.isKept) {
       this.markChild(child, isCounted)
       this.pipeline.accept(child)
     } else this.pipeline.exportOrDiscard(child)
   }
 
-  /** A child of a kept request stands for as many as its request: wherever that is exported, it is there too. */
+  /** A child of a kept request gets the threshold of the request, because they are always exported together. */
   markChild (child, isCounted) {
     this.mark(child)
     const tracestate = this.tracestateOfChild(child.tracestate, isCounted)
@@ -104,7 +104,7 @@ class KeepServerSpan extends ServerSpan {
     return threshold === '' ? withoutThreshold(tracestate) : withThreshold(tracestate, threshold)
   }
 
-  /** Sets the mark on what is not sampled, also past the limit of attributes and past the end of a span: it is not the user's. */
+  /** Sets the mark on an unsampled span. The attribute limit and the end of the span do not apply, since it is not a user's attribute. */
   mark (span) {
     if ((span.flags & SAMPLED) !== 0 || this.pipeline.shown(MARK).length === 0) return
     span.attributeList ??= []
@@ -112,7 +112,7 @@ class KeepServerSpan extends ServerSpan {
   }
 }
 
-/** Why something is kept, as the application says it. */
+/** The application's reason for keeping something, cut to a limit. */
 function reasonOf (reason) {
   return typeof reason === 'string' && reason !== '' ? cut(reason, REASON_LENGTH_MAX) : 'application'
 }

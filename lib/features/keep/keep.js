@@ -1,9 +1,9 @@
 'use strict'
 
-// `keep`: which requests are exported though the sampler has not taken them, once they have ended, and at most so many a second.
+// `keep`: decides at the end of a request whether it is exported although the sampler did not take it, with a limit per second.
 //
-// Of those that failed or were slow each is kept, as long as they are few. Else the trace id decides, as a sampler by rate does:
-// whether it is sampled or kept, the lower threshold of both says how many such requests a span stands for.
+// As long as few requests fail or are slow, each of them is kept. Above the limit, the trace id decides, as in a rate-limiting sampler.
+// The lower one of the sampler's and this threshold then tells how many failed or slow requests a span represents.
 
 const { ALWAYS, randomnessOf, thresholdOf, withThreshold } = require('../../context/tracestate.js')
 const { SAMPLED } = require('../../context/trace-context.js')
@@ -12,30 +12,30 @@ const { KeepServerSpan } = require('./keep-span.js')
 const { Recorder } = require('./recorder.js')
 const { FairRate, RouteRate } = require('../../sampling/sampler.js')
 
-// Callers choose their ids, and could choose such that are always kept. Beyond so many seconds' worth nothing is.
+// Callers choose trace ids, and could choose ids that are always kept. Above a debt of this many seconds of the rate, nothing is kept.
 const DEBT_SECONDS_MAX = 4
 
 class Keep {
-  /** @param {{ notKept: number }} stats counts what is left out */
+  /** @param {{ notKept: number }} stats counts requests that are over the limit */
   constructor (settings, stats, report, recorder = null) {
     this.settings = settings
-    this.recorder = recorder // of requests that are not sampled, where there is one
+    this.recorder = recorder // of unsampled requests, or null
     this.rate = settings.maxPerSecond === Infinity ? null : new FairRate(settings.maxPerSecond)
     this.stats = stats
     /** @type {Report} */ this.report = report
   }
 
-  /** The span of a request whose end decides. */
+  /** Creates the span of a request that is decided at its end. */
   serverSpan (pipeline, start, route, peer, url) { return new KeepServerSpan(pipeline, start, route, peer, url, this) }
 
-  /** 'error', 'slow', or '' where it is not asked for. `outcome`: see lib/span/outcome.js. */
+  /** 'error', 'slow', or '' if the settings do not keep the request. `outcome`: see lib/span/outcome.js. */
   reasonFor (outcome, durationMs, slowAfterMs) {
     if (outcome !== '' && this.settings[outcome]) return 'error'
     return this.settings.slow && durationMs >= slowAfterMs ? 'slow' : ''
   }
 
   /**
-   * The tracestate to export a request with that there is a reason for, or null where it is one too many.
+   * The tracestate with which a request that has a reason is exported; null if it is over the limit.
    * @param {ServerSpan} span @param {number} now milliseconds on the monotonic clock
    */
   take (span, now) {
@@ -59,26 +59,26 @@ class Keep {
   }
 }
 
-/** A sampled request's tracestate: whoever takes all of them by a lower threshold than the sampler's says how many there are. */
+/** The tracestate of a sampled request, with the lower one of the sampler's threshold and this one. */
 function lower (tracestate, threshold) {
   const own = thresholdOf(tracestate)
-  // Hex fractions without trailing zeros are in the order of their text. Without one the sampler took all, or does not say.
+  // Hex fractions without trailing zeros sort like text. Without a threshold, the sampler took all requests or its probability is unknown.
   return threshold === ALWAYS || threshold < own ? withThreshold(tracestate, threshold) : tracestate
 }
 
-const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slow: false }) // where the recorder alone is asked for
+const ASKED_ALONE = Object.freeze({ errors: false, aborted: false, slow: false }) // if only `keep.recorder` is set
 
-/** An application's part: `keep`, which `configFile` may change, and the recorder. */
+/** An application's part: `keep`, which `configFile` can change, and the recorder. */
 class KeepPart {
   #tracer
   #recorder = null
 
   constructor (tracer) {
     this.#tracer = tracer
-    this.settings = tracer.settings.keep // until it is decided how spans leave, and there is something to use them for
+    this.settings = tracer.settings.keep // applied in `decided`, when the output of spans is known
   }
 
-  /** @param {object | null} settings as the options or `configFile` say */
+  /** @param {object | null} settings from the options or `configFile` */
   use (settings) {
     const tracer = this.#tracer
     const { output, ownStarter, stats, report } = tracer
@@ -92,7 +92,7 @@ class KeepPart {
     ownStarter.decidesByIds = tracer.decidesByIds
   }
 
-  /** The recorder holds spans as a collector takes them, and processors would not see those that are only recorded. */
+  /** Creates the recorder. It holds encoded spans for a collector, and span processors would miss spans that are only recorded. */
   decided () {
     const { settings: { recorder }, output, mode, stats, report, omit } = this.#tracer
     if (recorder !== null && mode === 'native' && !output.isBeside) this.#recorder = new Recorder(recorder, output, stats, report, omit)
@@ -105,7 +105,7 @@ class KeepPart {
   flush () { this.#recorder?.finishReleases() }
   stop () { this.#recorder?.close() }
 
-  /** Sends what the recorder has, see index.d.ts. */
+  /** Sends the recorded spans, see index.d.ts. */
   async snapshot (options) {
     const { settings: { recorder }, report } = this.#tracer
     if (this.#recorder !== null) return this.#recorder.snapshot(read(options, 'seconds'), read(options, 'reason'))

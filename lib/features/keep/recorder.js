@@ -1,7 +1,7 @@
 'use strict'
 
-// The recorder: spans of requests that are not sampled, encoded as all others, in a ring of memory that is not sent. The oldest are
-// overwritten. What a request that is kept, or a snapshot, asks for is copied into the exporter's buffer, once.
+// The recorder keeps the spans of unsampled requests in a ring buffer, encoded like all others but not sent. The oldest spans are
+// overwritten. A kept request or a snapshot copies spans into the exporter's buffer, each span at most once.
 //
 //   encoder --> open --> [ chunk | chunk | chunk ] --> overwritten
 //                              '--release, snapshot--> exporter
@@ -19,57 +19,58 @@ const { monotonicNow, now, setTimeout, clearTimeout, nanosOf } = require('../../
 const { counted } = require('../../runtime/report.js')
 
 const SNAPSHOT_REASON = 'light_trace.snapshot.reason'
-const LINGER_MS = 1000 // after a snapshot was asked for, so that the requests that were open are in it
-const PAUSE_MS = 60_000 // between two snapshots that nobody asked for
-const GIVE_UP_MS = 30_000 // a collector that takes too little
+const LINGER_MS = 1000 // a snapshot lasts this much longer, in order to include requests that were open
+const PAUSE_MS = 60_000 // between two automatic snapshots
+const GIVE_UP_MS = 30_000 // a snapshot or release ends after this time if the collector is too slow
 const STEP_MS = 10
 const STEP_SENT_MAX = 256 // spans, a quarter of a millisecond
 const STEP_SEEN_MAX = 4096
 const SECOND_MS = 1000
-const SECONDS_MAX = 86_400 // no ring reaches back further
-const SPAN_BYTES_MIN = 128 // that a span takes of a chunk: what is known of each beside its bytes is bounded, too
-const ADDED_BYTES_MAX = 2048 // by a release: scope, trace state, why it was kept
+const SECONDS_MAX = 86_400 // an upper limit for `seconds`
+const SPAN_BYTES_MIN = 128 // of a chunk: bounds the number of spans in it, and so the size of the per-span arrays
+const ADDED_BYTES_MAX = 2048 // by a release: scope, trace state, the reason
 
-const GONE = 0 // in place of an owner
-// A key as it is encoded, behind the last byte of its length, padded or not: the application has set it itself, and a key may not come twice.
+const GONE = 0 // replaces the owner of a span that was sent
+// An encoded key with the last byte of its length, which may be padded. If a span contains one, the application has set that attribute
+// itself, and we do not add it again.
 const OWN_MARKS = [KEPT, SNAPSHOT_REASON].flatMap((key) => ['\0', String.fromCharCode(key.length)].map((last) => Buffer.from(last + key)))
 const NO_ATTRIBUTES = new Uint8Array(0)
 
-/** A chunk of the ring, and what its bytes do not say of each of its spans. */
+/** A chunk of the ring, with data about its spans that is not in the bytes. */
 class RingChunk {
   constructor (chunk, sequence, spansMax) {
     this.chunk = chunk
-    this.sequence = sequence // how many came before it
+    this.sequence = sequence // the number of earlier chunks
     this.startedAt = now()
-    this.owners = new Int32Array(spansMax) // the last 32 bits of its request's span id, or GONE once it was sent
-    this.starts = new Uint32Array(spansMax) // where it begins
-    this.runs = [] // { from, scope }: the encoded scope of the spans from that one on
+    this.owners = new Int32Array(spansMax) // the last 32 bits of the request's span id; GONE: the span was sent
+    this.starts = new Uint32Array(spansMax) // where the span begins
+    this.runs = [] // { from, scope }: the encoded scope of the spans from index `from` on
     this.scope = null // of the last run
-    this.left = 0 // how many are not gone
+    this.left = 0 // how many were not sent
   }
 
   get count () { return this.chunk.spans }
   scopeOf (i) { return this.runs.findLast(({ from }) => from <= i).scope }
 }
 
-// Nothing fits into it.
+// A chunk without room.
 const NO_RING = new RingChunk(NO_CHUNK, 0, 0)
 
 class Recorder {
-  #ring = [] // RingChunks, the oldest first; the last is open
+  #ring = [] // RingChunks, the oldest first; the last one is open
   #last = NO_RING
   #chunksMax
   #spansMax
   #owner = 0
   #settings
   #exporter
-  #exported // the encoder of what is sent
+  #exported // the encoder of exported spans
   #suppress
   #stats
   /** @type {Report} */ #report
   #omit // which attributes must not leave the process, or null
-  #walks = new Set() // Walks, which go through the ring step by step
-  #snapshot = null // that is under way
+  #walks = new Set() // Walks through the ring, which proceed step by step
+  #snapshot = null // the running snapshot
   #timer = null
   #triggeredAt = -Infinity
   #errors = 0 // in the second that began at #secondAt
@@ -95,7 +96,7 @@ class Recorder {
     this.encoder = new SpanEncoder(this)
   }
 
-  /** Keeps a span for as long as its bytes last. @param {import('./keep-span').KeepServerSpan} root the span of its request */
+  /** Records a span until its bytes are overwritten. @param {import('./keep-span').KeepServerSpan} root the span of its request */
   // HOT, once per span that is not sampled.
   record (span, root) {
     if (this.#isClosed) return this.dropFailed()
@@ -104,7 +105,7 @@ class Recorder {
     this.encoder.accept(span)
   }
 
-  // For the encoder, as the exporter. What cannot be held is as unsampled as the rest.
+  // The encoder calls these, as it does with the exporter. Spans that do not fit are counted as unsampled.
 
   dropFailed () { this.#stats.unsampled++ }
   dropTooLarge () { this.#stats.unsampled++ }
@@ -154,15 +155,15 @@ class Recorder {
     return oldest
   }
 
-  /** Sends the children that a request had before its end. The first of them at once; who has more waits for their turn. */
+  /** Sends the children of a request that ended before it: the first STEP_SENT_MAX at once, the rest in later steps. */
   release (root) {
     const walk = new Release(root, this.#omit)
     if (!this.#goOn(walk, { sent: STEP_SENT_MAX, seen: Infinity })) this.#start(walk)
   }
 
   /**
-   * Sends all that has ended in the last `seconds`, and what ends in the second that follows. One at a time: who asks meanwhile
-   * gets the one that is under way.
+   * Sends all spans that ended in the last `seconds`, and those that end in the following second. Only one snapshot runs at a time:
+   * calls in between return the running one.
    * @param {boolean} [isAwaited] whether it keeps the process alive
    * @returns {Promise<{ spans: number, missed: number }>} never rejects
    */
@@ -180,7 +181,7 @@ class Recorder {
     return this.#snapshot.done
   }
 
-  /** Counts a request that was answered 5xx. */
+  /** Counts a 5xx response. */
   serverError (at) {
     if (at - this.#secondAt >= SECOND_MS) {
       this.#secondAt = at
@@ -219,7 +220,7 @@ class Recorder {
     if (this.#walks.size > 0) this.#arm()
   }
 
-  /** Sends a part of what a walk wants, while the exporter's buffer has room. Returns whether it has come to the end of the ring. */
+  /** Sends some of the spans that a walk wants, while the exporter's buffer has room. Returns whether it has reached the end of the ring. */
   #goOn (walk, budget) {
     for (const one of this.#ring) {
       if (one.sequence < walk.sequence) continue
@@ -248,7 +249,7 @@ class Recorder {
     const mark = OWN_MARKS.some((key) => own.includes(key)) ? NO_ATTRIBUTES : walk.mark
     try {
       this.#exported.acceptEncoded(bytes, span, one.scopeOf(i), walk.stateOf(span.state), mark)
-    } catch (error) { // a bug here would be thrown by the request's end
+    } catch (error) { // a bug here would otherwise throw at the end of a request
       this.#exporter.dropFailed(error)
     }
     walk.spans++
@@ -257,21 +258,21 @@ class Recorder {
   #end (walk) {
     this.#walks.delete(walk)
     if (walk !== this.#snapshot) return
-    for (const one of this.#ring) walk.miss(one) // what it has not come to
+    for (const one of this.#ring) walk.miss(one) // the spans that it did not reach
     this.#snapshot = null
     const { spans, missed, reason, seconds } = walk
     this.#report.info(`a snapshot (${reason}) of ${seconds} s: ${counted(spans, 'span')} sent${missed === 0 ? '' : `, ${missed} missed: the collector takes too few`}`)
     walk.end({ spans, missed })
   }
 
-  /** Sends the children of kept requests that wait for their turn. */
+  /** Sends the waiting children of kept requests. */
   finishReleases () {
     for (const walk of this.#walks) {
       if (walk !== this.#snapshot && this.#goOn(walk, { sent: Infinity, seen: Infinity })) this.#end(walk)
     }
   }
 
-  /** Forgets all but the children of kept requests: what nobody has asked for is not delivered at the end either. */
+  /** Sends the children of kept requests and drops the rest of the ring. */
   close () {
     this.#isClosed = true
     clearTimeout(this.#timer ?? undefined)
@@ -282,16 +283,16 @@ class Recorder {
   }
 }
 
-/** A way through the ring, from a chunk on. */
+/** A pass through the ring, starting at a chunk. */
 class Walk {
   constructor (sequence, attributes, omit) {
-    this.sequence = sequence // of the chunk that it is in
-    this.index = 0 // of the next span there
+    this.sequence = sequence // of the current chunk
+    this.index = 0 // of the next span in it
     this.mark = encodeAttributes(TAG_ATTRIBUTE, omit === null ? attributes : omit.strip(attributes))
     this.spans = 0
-    this.lingersUntil = -Infinity // the end of the ring is its own from then on
+    this.lingersUntil = -Infinity // it does not end before this time
     this.givesUpAt = now() + GIVE_UP_MS
-    this.isUrgent = false // it does not wait for room in the exporter's buffer
+    this.isUrgent = false // true: it does not wait for room in the exporter's buffer
   }
 
   moveTo ({ sequence }) {
@@ -306,11 +307,11 @@ class Walk {
 }
 
 /**
- * The children of a kept request. The first KEPT_CHILDREN_MAX stand for as many as the request does. The others for none: those
- * beyond as many of a sampled request were sent as the sampler says, and stand for these already.
+ * The children of a kept request. The first KEPT_CHILDREN_MAX get the threshold of the request. The others get none: they are already
+ * represented by the children of sampled requests beyond that number, which are sent with the sampler's threshold.
  */
 class Release extends Walk {
-  #text = null // the last trace state, and what became of it: children have that of their request
+  #text = null // the last trace state, and its result below: children usually have the trace state of their request
   #state = ''
   #wasCounted = false
 
@@ -353,14 +354,14 @@ class Snapshot extends Walk {
 
   wants (one, i) { return one.owners[i] !== GONE && nanosIn(one.chunk.view, one.starts[i] + OFFSET_END) >= this.since }
 
-  /** Counts what is lost to it with a chunk. */
+  /** Counts the wanted spans that are lost with a chunk. */
   miss (one) {
     if (one.sequence < this.sequence) return
     for (let i = one.sequence === this.sequence ? this.index : 0; i < one.count; i++) if (this.wants(one, i)) this.missed++
   }
 }
 
-/** A span, and where in it the trace state stands with its tag, or would stand. */
+/** The bounds of an encoded span, and of the trace state with its tag in it. Without a trace state: where to insert one. */
 function encodedSpanAt (bytes, start, length) {
   const end = fieldEnd(bytes, start, length)
   let at = start + HEAD.length
@@ -370,7 +371,7 @@ function encodedSpanAt (bytes, start, length) {
   return { start, end, stateStart: at, stateEnd, state: bytes.latin1Slice(bodyStart(bytes, at + 1), stateEnd) }
 }
 
-/** A fixed64 as a number: times of today are right to 256 ns. */
+/** A fixed64 as a number: current times are exact to 256 ns. */
 function nanosIn (view, at) { return view.getUint32(at + 4, true) * 2 ** 32 + view.getUint32(at, true) }
 
 module.exports = { Recorder }

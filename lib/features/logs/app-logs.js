@@ -1,6 +1,6 @@
 'use strict'
 
-// The log records of one application: its logger's lines, exceptions where the environment asks for that, and where they go.
+// The log records of one application, from its logger's lines and, if the environment asks for it, from exceptions; and their export.
 //
 //   pino -- tap --> its destination, as before
 //            +---> level, trace, rate --> RecordEncoder --> Exporter --> /v1/logs
@@ -27,8 +27,8 @@ const { holdLines, tapLogger, whenReleased, levelComparisonOf } = require('./tap
 const EXCEPTION = 'exception' // the event of a span, and of a record
 const SEVERITY_WARN = 13
 const SEVERITY_ERROR = 17
-const WAITING_MAX = 1000 // lines from before the application is ready
-// Of levels that are counted downwards, whose numbers say nothing: syslog's by https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
+const WAITING_MAX = 1000 // lines written before the application is ready
+// For loggers whose level numbers fall with severity: by name, syslog's as in https://opentelemetry.io/docs/specs/otel/logs/data-model-appendix/
 const SEVERITIES = new Map(Object.entries({
   trace: 1, silly: 1, debug: 5, verbose: 5, info: 9, http: 9, notice: 10, warn: 13, warning: 13, error: 17, err: 17, crit: 18, critical: 18, alert: 19, fatal: 21, emerg: 21, emergency: 21
 }))
@@ -39,22 +39,22 @@ class AppLogs {
   #stats = new Stats()
   #log
   #tap = null
-  #stopWaiting = null // for the logger of another application
-  #held = null // the lines that are held back, if any are
-  #sign // -1 where the logger counts its levels downwards
-  #minimum // the least level of lines that are exported, with that sign
-  #unsampledMinimum // and of those of a trace that is not sampled
+  #stopWaiting = null // stops waiting for another application to release the logger
+  #held = null // holds lines back, or null
+  #sign // -1 if the logger's level numbers fall with severity
+  #minimum // the lowest level that is exported, times #sign
+  #unsampledMinimum // the same for lines of an unsampled trace
   #names
-  #bindingsKey // pino's, of the text of a logger's bindings
+  #bindingsKey // pino's symbol for the text of a logger's bindings
   #scope // of lines
-  #inherit // what knows the attributes that records get of their request, or null
-  #sink = null // once the application is open
+  #inherit // the part that copies attributes from a request to its records, or null
+  #sink = null // set once the application is open
   #exporter = null
-  #show = null // hands records to the collectors of light-trace/testing, beside the exporter
+  #show = null // passes records to the collectors of light-trace/testing, in addition to the exporter
   #waiting = []
-  #requestLine = null // a line about a request, { request, level, logged }, until the next one or until its trace begins
+  #requestLine = null // a line about a request, { request, level, logged }, until its trace begins or the next line is written
   #isClosed = false
-  #rates = new Map() // by level, and of exceptions
+  #rates = new Map() // by level, and one for exceptions
 
   constructor (tracer, app) {
     const { log } = app
@@ -86,27 +86,27 @@ class AppLogs {
   #openTap () {
     const log = this.#log
     this.#tap = tapLogger(log, (line, level, logger, given) => this.#onLine(line, level, logger, given), (line, level, logger, given) => this.#isHeld(line, level, logger, given))
-    // It exports the lines when the other is gone. It holds none: hooks for that are added before the application is ready.
+    // Exports lines once the other application has closed. It holds no lines: hooks for that must be added before the application is ready.
     if (this.#tap === null) this.#stopWaiting = whenReleased(log, () => this.#openTap())
   }
 
-  /** Throws where a name is none of the logger's levels. The default `warn` may be. */
+  /** Throws if a name is not one of the logger's levels. `unsampledLevel` may always be `warn`, its default. */
   checkLevels (names = {}, path = 'configFile.logs') {
     const known = this.#log.levels?.values
-    if (typeof known !== 'object') return // not pino, whose lines are not exported
+    if (typeof known !== 'object') return // not pino: its lines are not exported
     for (const [option, name] of Object.entries(names)) {
       const isOne = name === null || name === undefined || name === 'silent' || Object.hasOwn(known, name) || (option === 'unsampledLevel' && name === 'warn')
       if (!isOne) throw wrongValue(`${path}.${option}`, `one of the logger's levels: ${Object.keys(known).join(', ')}`, name)
     }
   }
 
-  /** Which lines are exported, by the names of their levels; without a name as the options say. */
+  /** Sets which lines are exported, by level names. The options are the default. */
   setLevels ({ level = this.#settings.level, unsampledLevel = this.#settings.unsampledLevel } = {}) {
     this.#minimum = level === null ? -Infinity : this.#rankOf(level)
     this.#unsampledMinimum = this.#rankOf(unsampledLevel)
   }
 
-  /** A level's number, higher for what is worse. Where the logger has no `warn` it is that of the first level which is as bad. */
+  /** The rank of a level, which rises with severity. If the logger has no `warn`, its lowest level of at least that severity is used. */
   #rankOf (name) {
     const known = this.#log.levels?.values ?? {}
     if (name === 'silent') return Infinity
@@ -115,7 +115,7 @@ class AppLogs {
   }
 
   /**
-   * OpenTelemetry's severity number: four for each of the six levels, so that a level in between stands in between; 0 is unknown.
+   * OpenTelemetry's severity number. Each of the six levels has four numbers, so custom levels fit in between; 0 is unknown.
    * https://opentelemetry.io/docs/specs/otel/logs/data-model/#field-severitynumber
    */
   #severityOf (level, label) {
@@ -123,14 +123,14 @@ class AppLogs {
     return Math.min(Math.max(Math.floor((level - 10) * 0.4) + 1, 1), 24)
   }
 
-  /** Decides where records go, once. */
+  /** Chooses the destination of records. Runs once. */
   decided () {
     this.#sink = this.#chooseSink()
     for (const logged of this.#waiting.splice(0)) this.#accept(logged)
     if (this.#settings.exceptions !== null) this.#tracer.exceptionLog = this
   }
 
-  /** Whether spans have events of their exceptions too. */
+  /** Whether spans keep the events of their exceptions too. */
   get keepsEvents () { return this.#settings.exceptions === 'logs/dup' }
 
   /** Records the exceptions of a span that is exported. https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/ */
@@ -150,18 +150,18 @@ class AppLogs {
       if (!this.#held.isBelow(level, logger)) return false
       this.#held.take({ level, ...this.#logged(line, level, logger, given, traceOfLine(this.#tracer.contextManager.active(), logger)) }, logger)
       return true
-    } catch (error) { // it is printed
+    } catch (error) { // the line is printed
       this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not held', error)
       return false
     }
   }
 
-  /** Prints a line that was held, with a member that says so. */
+  /** Prints a held line, with an added member `buffered`. */
   #printHeld ({ level, ...logged }) {
     const end = logged.line.lastIndexOf('}')
     if (end !== -1) logged.line = `${logged.line.slice(0, end)},"buffered":true${logged.line.slice(end)}`
     logged.observedTime = clock.now()
-    // The request is over, and no code waits for what the destination throws.
+    // The request has ended, so no caller could catch an error of the destination.
     this.#tracer.report.attempt('LT_WARN_CALLBACK', "the logger's destination threw where a held line was printed", () => this.#tap.print(logged.line, level))
     if (!this.#settings.lines) return
     this.#stats.accepted++
@@ -182,12 +182,12 @@ class AppLogs {
       const request = context === undefined ? read(given, 'req') : undefined
       if (request !== undefined) this.#requestLine = { request, level, logged }
       else this.#take(level, logged)
-    } catch (error) { // a logger that is not what it looks like: its line is printed
+    } catch (error) { // the logger is not really pino: the line is printed anyway
       this.#tracer.report.failed('LT_WARN_BUG', 'a log line was not exported', error)
     }
   }
 
-  /** @param {number | string} kind of which so many a second are exported: a level, or 'exceptions' */
+  /** @param {number | string} kind that has its own limit per second: a level, or 'exceptions' */
   #take (kind, logged) {
     this.#stats.accepted++
     if (this.#isTooMuch(kind, logged.time)) this.#stats.drop('rate', 1)
@@ -195,8 +195,8 @@ class AppLogs {
   }
 
   /**
-   * Fastify writes of each request that it came before there is a trace. Its record has the one that begins next, if that is of the
-   * request that was logged.
+   * Fastify logs each incoming request before the trace exists. The record of that line gets the trace that begins next, if that trace
+   * belongs to the logged request.
    */
   begun (request, span) {
     this.#letGo(this.#requestLine?.request === request ? span : undefined)
@@ -212,7 +212,7 @@ class AppLogs {
     this.#attempt(() => this.#take(level, logged))
   }
 
-  /** Runs what a collector in a test may throw out of, where a request begins or a span ends. */
+  /** Catches errors of a test's collector, since this runs where a request begins or a span ends. */
   #attempt (fn) { this.#tracer.report.attempt('LT_WARN_BUG', 'a log line was not exported', fn) }
 
   #logged (line, level, logger, given, context) {
@@ -239,7 +239,7 @@ class AppLogs {
     }
   }
 
-  /** Whether there are more of that kind than may be. */
+  /** Whether the limit per second for this kind is exceeded. */
   #isTooMuch (kind, now) {
     const { maxPerSecond } = this.#settings
     let rate = this.#rates.get(kind)
@@ -293,10 +293,10 @@ class AppLogs {
     })
   }
 
-  /** Whether there are lines for which it is not decided yet where they go. */
+  /** Whether lines are waiting for the choice of their destination. */
   get isWaiting () { return this.#waiting.length > 0 }
 
-  /** Hands those lines to another registration of the application. */
+  /** Removes those lines, for another registration of the application. */
   handOver () { return this.#waiting.splice(0) }
 
   takeOver (lines) {
@@ -307,7 +307,7 @@ class AppLogs {
     }
   }
 
-  /** What became of the lines, for `app.lightTrace.stats()`. */
+  /** The counters of records, for `app.lightTrace.stats()`. */
   stats () {
     this.#letGo(undefined)
     const { spans, exports, lastError } = this.#stats.snapshot('', this.#waiting.length + (this.#exporter?.queued ?? 0), this.#exporter?.inFlight ?? 0, null)
@@ -331,7 +331,7 @@ class AppLogs {
   }
 }
 
-/** What a line belongs to: the span that is active, else its logger's request. */
+/** The span that a line belongs to: the active one, else that of its logger's request. */
 function traceOfLine (active, logger) { return parentIn(active) ?? logger?.[kLoggedSpan] }
 
 module.exports = { attach: (tracer, app) => new AppLogs(tracer, app) }

@@ -1,21 +1,21 @@
 'use strict'
 
-// The values of a line's JSON, to OTLP's AnyValue (opentelemetry/proto/common/v1/common.proto), in one pass.
+// Encodes JSON values of a line as OTLP's AnyValue (opentelemetry/proto/common/v1/common.proto), in one pass.
 //
-// It is read from one array and written to another. Both are constants of this module, of which V8 writes address and length into
-// its code: a byte takes some four instructions, where one of an array that an object holds takes fifteen.
+// It reads from one array and writes to another. Both are constants of this module, so V8 puts their address and length into its
+// machine code: a byte takes about four instructions, but fifteen if the array is in a field of an object.
 
 const { Buffer } = require('node:buffer')
 const { writeLength4, putInt64 } = require('../../otlp/proto-writer.js')
 
-const TEXT_LENGTH_MAX = 2000 // of a longer line JSON.parse is sooner done
-const BYTES_PER_CHARACTER = 3 // of UTF-8 for a UTF-16 unit
-const BYTES_PER_BYTE = 6 // what becomes of an element `-1,`
-const MORE_BYTES = 512 // what may stand around it
-const DEPTH_MAX = 32 // of maps and arrays; what lies deeper is its JSON text
-const EXACT_DIGITS = 15 // an integer of more may lie where it becomes a number
+const TEXT_LENGTH_MAX = 2000 // JSON.parse is faster for longer lines
+const BYTES_PER_CHARACTER = 3 // UTF-8 bytes for a UTF-16 code unit
+const BYTES_PER_BYTE = 6 // output for a byte of JSON; the worst case is an element `-1,`
+const MORE_BYTES = 512 // for surrounding fields
+const DEPTH_MAX = 32 // of maps and arrays; deeper values become JSON text
+const EXACT_DIGITS = 15 // an integer with more digits may be inexact as a number
 
-const TAG_STRING = 0x0a // KeyValue.key, AnyValue.string_value, and what arrays and maps are made of
+const TAG_STRING = 0x0a // KeyValue.key, AnyValue.string_value, and the elements of arrays and maps
 const TAG_VALUE = 0x12 // KeyValue.value
 const TAG_ARRAY = 0x2a
 const TAG_MAP = 0x32
@@ -32,26 +32,26 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-const UNESCAPED = new Uint8Array(256) // what stands behind a backslash; 0: none, or a number
+const UNESCAPED = new Uint8Array(256) // the meaning of an escape, by the character after the backslash; 0: invalid, or a numeric escape
 for (const [escape, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) UNESCAPED[escape.charCodeAt(0)] = character.charCodeAt(0)
 
 const DIGIT = 1
-const numeric = new Uint8Array(256).fill(DIGIT, ZERO, ZERO + 10) // 0: no part of a number
+const numeric = new Uint8Array(256).fill(DIGIT, ZERO, ZERO + 10) // 0: not part of a number
 for (const character of '+-.eE') numeric[character.charCodeAt(0)] = 2
 
 const POWERS = new Float64Array(EXACT_DIGITS + 1).map((_, i) => 10 ** i)
 
 const json = Buffer.alloc(TEXT_LENGTH_MAX * BYTES_PER_CHARACTER + MORE_BYTES) // the line
 const jsonView = new DataView(json.buffer)
-const NOWHERE = json.length - 1 // what is unusual ends there: a zero, which nothing follows
-const out = Buffer.allocUnsafeSlow(2 * json.length * BYTES_PER_BYTE + MORE_BYTES) // of bindings, and of a line without them
+const NOWHERE = json.length - 1 // returned for unusual input. The byte there is zero, at which every function stops
+const out = Buffer.allocUnsafeSlow(2 * json.length * BYTES_PER_BYTE + MORE_BYTES) // room for bindings and for the rest of a line
 const outView = new DataView(out.buffer)
-const cursor = new Int32Array(1) // where it is written in `out`: a variable would have no address that V8 knows
+const cursor = new Int32Array(1) // the next place in `out`. Not a variable: V8 would not know its address
 
-/** Puts a text's UTF-8 where it is read; returns where it ends. */
+/** Writes a text to `json` as UTF-8; returns where it ends. */
 function read (text) {
   const end = json.utf8Write(text, 0)
-  // What is not closed ends here, whether a backslash stands before it or not, and nothing follows it.
+  // An unclosed string ends here, even after a backslash, and nothing follows it.
   json[end] = json[end + 1] = QUOTE
   json[end + 2] = 0
   return end
@@ -62,9 +62,9 @@ function isDigits (at, end) {
   return at === end
 }
 
-// Of what reads, `at` is where something begins; it returns the place behind it, or NOWHERE.
+// In the functions below, `at` is where something begins. They return the place after it, or NOWHERE.
 
-/** From the brace or comma before a key to the value. */
+/** Reads from the brace or comma before a key to the value. */
 function writeKey (at) {
   if (json[at + 1] !== QUOTE) return NOWHERE
   const end = writeString(at + 1, Infinity)
@@ -104,7 +104,7 @@ function writeString (at, lengthMax) {
     if (code === BACKSLASH && (code = UNESCAPED[source[from++]]) === 0) return NOWHERE
     target[to++] = code
   }
-  if (to - start > lengthMax) return NOWHERE // perhaps: it counts characters
+  if (to - start > lengthMax) return NOWHERE // it may be within the limit, which counts characters
   target[start - 5] = TAG_STRING
   writeLength4(outView, start - 4, to - start)
   cursor[0] = to
@@ -127,7 +127,7 @@ function writeMembers (tag, at, lengthMax, depth) {
   return json[at] === close ? at + 1 : NOWHERE
 }
 
-/** Writes a member of a map, from the brace or comma before it. */
+/** Writes a member of a map, starting at the brace or comma before it. */
 function writeMember (at, lengthMax, depth) {
   const start = cursor[0]
   out[start] = TAG_STRING
@@ -162,7 +162,7 @@ function writeNumber (at) {
   if (point === 0) {
     out[cursor[0]] = 0x18
     cursor[0] = putInt64(out, cursor[0] + 1, value)
-  } else writeDouble(value / POWERS[end - point - 1]) // exact: both numbers are
+  } else writeDouble(value / POWERS[end - point - 1]) // correctly rounded, since both numbers are exact
   return end
 }
 
@@ -172,7 +172,7 @@ function writeLongNumber (at) {
   const text = json.latin1Slice(at, end)
   const number = Number(text)
   if (text === '' || Number.isNaN(number)) return NOWHERE
-  if (/^-?\d+$/.test(text)) { // a BigInt, with all its digits
+  if (/^-?\d+$/.test(text)) { // may be a BigInt: as a string, which keeps all digits
     out[cursor[0]] = TAG_STRING
     writeLength4(outView, cursor[0] + 1, text.length)
     cursor[0] += 5 + out.latin1Write(text, cursor[0] + 5)

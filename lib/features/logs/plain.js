@@ -1,6 +1,6 @@
 'use strict'
 
-// Lines as plain objects, for light-trace/testing, and as OTLP JSON or text for standard output.
+// Log records as plain objects for light-trace/testing, and as OTLP JSON or text for standard output.
 
 const clock = require('../../runtime/timers.js')
 const { traceOf } = require('../../context/trace-context.js')
@@ -10,11 +10,11 @@ const { SCHEMA_URL } = require('../../span/recording-span.js')
 const { resourceOf, scopeOf, attributesOf } = require('../../otlp/json.js')
 const { typeOnLine } = require('./logged-error.js')
 
-// Members of a line that the record says in fields of its own, or the resource.
+// Members of a line that the record has as fields, or the resource has as attributes.
 const RECORD_KEYS = ['time', 'trace_id', 'span_id', 'trace_flags', 'level', 'pid', 'hostname']
 const EXCEPTION_KEYS = new Map([['type', 'exception.type'], ['message', 'exception.message'], ['stack', 'exception.stacktrace']])
 
-const INT64_DIGITS = 16 // an integer of as many may lie where it becomes a number
+const INT64_DIGITS = 16 // an integer with this many digits may be inexact as a number
 
 function plainRecord (logged, names) {
   const { eventName, severityNumber, severityText } = logged
@@ -35,10 +35,10 @@ function plainRecord (logged, names) {
 }
 
 /**
- * What a line says, by a parser. One that is no JSON, as of `hooks.streamWrite` or of a logger's own stringifier, is the body.
+ * Parses a line. A line that is not JSON, for example from `hooks.streamWrite` or a custom stringifier, becomes the body.
  * @param {import('./tap').LoggedLine} logged @param {{ messageKey: string, errorKey: string, omit?: import('../omit').Omission | null }} names
  * @param {number} [countMax] how many attributes are read
- * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many there are beside
+ * @returns {{ body: unknown, list: Array, dropped: number, context: TraceContext | undefined }} list: its attributes; dropped: how many more it has
  */
 function contentOf ({ line, list, context, error: logged }, { messageKey, errorKey, omit = null }, countMax = Infinity) {
   if (list !== null) return { body: undefined, list: list.slice(0, countMax * 2), dropped: Math.max(0, list.length / 2 - countMax), context }
@@ -51,7 +51,7 @@ function contentOf ({ line, list, context, error: logged }, { messageKey, errorK
     if (attributes.size < countMax || attributes.has(key)) attributes.set(key, omit === null ? owner[member] : omit.stripValue(key, owner[member]))
     else dropped++
   }
-  // Keys alone: there may be a hundred thousand, of which few are read.
+  // Object.keys, not Object.entries: there may be a hundred thousand members, and only a few are read.
   for (const key of Object.keys(members)) {
     if (key === messageKey || key === '' || RECORD_KEYS.includes(key)) continue
     if (key === errorKey && isMap(members[key])) {
@@ -63,7 +63,7 @@ function contentOf ({ line, list, context, error: logged }, { messageKey, errorK
           add(`${key}.type`, error, 'type')
           continue
         }
-        // By the conventions of exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
+        // The semantic conventions for exceptions: https://opentelemetry.io/docs/specs/semconv/exceptions/exceptions-logs/
         const name = typeof error[member] === 'string' ? EXCEPTION_KEYS.get(member) : undefined
         add(name ?? `${key}.${member}`, error, member)
       }
@@ -73,7 +73,7 @@ function contentOf ({ line, list, context, error: logged }, { messageKey, errorK
   return { body: of(messageKey), list: [...attributes].flat(), dropped, context: context ?? contextOf(of('trace_id'), of('span_id'), of('trace_flags')) }
 }
 
-/** Adds copies of what a record inherits and does not say itself; returns for how many there was no room. */
+/** Adds the inherited attributes that a record does not have itself; returns the number that did not fit. */
 function addInherited (list, inherited, countMax = Infinity, lengthMax = Infinity) {
   if (inherited === null) return 0
   let dropped = 0
@@ -91,17 +91,17 @@ function membersOf (line) {
   return /\d{16}/.test(line) ? JSON.parse(withLongIntegersAsText(line)) : read
 }
 
-/** No digits of a BigInt are lost. Of JSON alone: behind a string that is not closed each quotation mark would be looked at to the end. */
+/** Keeps all digits of a BigInt. Only for valid JSON: after an unclosed string, the search from each quotation mark runs to the end. */
 function withLongIntegersAsText (line) {
   return line.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (token) => /^-?\d+$/.test(token) && token.length >= INT64_DIGITS ? `"${token}"` : token)
 }
 
-/** The ids that a line has of its request, as a context, if they are valid. */
+/** The trace ids on a line, as a context; undefined if they are invalid. */
 function contextOf (traceId, spanId, flags) {
   return traceOf({ spanContext: () => ({ traceId, spanId, traceFlags: parseInt(flags, 16) }) })
 }
 
-/** An OTLP request of one record as a line of JSON. */
+/** An OTLP request with one record, as a line of JSON. */
 function recordJson (resource, logged, names) {
   const { severityNumber, severityText, eventName, body, attributes, traceId, spanId, traceFlags } = plainRecord(logged, names)
   const record = {
@@ -117,7 +117,7 @@ function recordJson (resource, logged, names) {
   return JSON.stringify({ resourceLogs: [{ resource: resourceOf(resource), schemaUrl: SCHEMA_URL, scopeLogs: [{ scope: scopeOf(logged.scope), logRecords: [record] }] }] })
 }
 
-/** A record for a person: 'LOG warn not placed order=7 exception.type="TypeError" trace_id=... span_id=...' */
+/** A record in readable form: 'LOG warn not placed order=7 exception.type="TypeError" trace_id=... span_id=...' */
 function recordText (logged, names) {
   const { severityNumber, severityText, eventName, body, attributes, traceId, spanId } = plainRecord(logged, names)
   const words = ['LOG', severityText === '' ? severityNumber : severityText, eventName, typeof body === 'object' ? JSON.stringify(body) : body]

@@ -1,9 +1,8 @@
 'use strict'
 
-// Lines of pino, and events, to OTLP bytes, into the exporter's open chunk.
+// Encodes lines of pino, and events, to OTLP bytes in the exporter's open chunk.
 //
-// It reads the finished line, not the objects that were logged, so that nothing is exported which redaction, a serializer or a formatter
-// has left out.
+// It reads the finished line, not the logged objects. So nothing is exported that redaction, a serializer or a formatter has removed.
 
 const { cut } = require('../../span/attributes.js')
 const { keepAnchored, writeNanos } = require('../../runtime/timers.js')
@@ -24,7 +23,7 @@ class RecordEncoder {
   #exporter
   #limits
   #names
-  #usual // for a line of the form that pino gives nearly all of them: written without parsing JSON
+  #usual // for lines in pino's usual form, which are encoded without JSON.parse
   #usualWriter = new ProtoWriter() // writes into the memory of #usual
   #writer = new ProtoWriter()
 
@@ -54,7 +53,7 @@ class RecordEncoder {
     }
   }
 
-  /** Returns false where they do not fit, by number or bytes, or the line may have one of them itself: it is parsed then. */
+  /** Returns false if there are too many attributes or bytes, or the line may have one of the attributes itself: it is then parsed. */
   #writeInherited (writer, { line, inherited }) {
     const { attributes, attributeValueLength } = this.#limits
     const list = []
@@ -65,7 +64,7 @@ class RecordEncoder {
     return true
   }
 
-  /** Completes a record by what all of them have (times, severity, ids) and adds it to the chunk. */
+  /** Completes a record with the common fields (times, severity, ids) and adds it to the chunk. */
   #add (writer, logged, context) {
     writeHead(writer, logged)
     if (logged.severityText !== '') writer.string(TAG_SEVERITY_TEXT, logged.severityText)
@@ -84,7 +83,7 @@ class RecordEncoder {
     exporter.commit(chunk, end)
   }
 
-  /** Adds an event, or a line that is not as pino writes nearly all of them. */
+  /** Adds an event or an unusual line. */
   #addParsed (logged) {
     const { eventName, severityText } = logged
     const { attributes, attributeValueLength } = this.#limits
@@ -137,7 +136,7 @@ function writeContext (writer, context) {
   writer.position += 33
 }
 
-/** Cuts texts, and writes what lies too deep as text. */
+/** Cuts strings, and turns values deeper than DEPTH_MAX into JSON text. */
 function limited (value, lengthMax, depth = 0) {
   if (typeof value === 'string') return cut(value, lengthMax)
   if (typeof value !== 'object' || value === null) return value

@@ -1,7 +1,7 @@
 'use strict'
 
-// What Fastify says in a line of its own accord and a span redacts: the query of a request, in `req.url` and in the message of its 404.
-// It is found in the text of the line, because a record is made of that: in JSON a quotation mark inside a string has a backslash.
+// Redacts the query of a request in the lines that Fastify itself writes: in `req.url` and in the message of a 404. Spans redact it too.
+// It is found in the text of the line, because records are made from the text. In JSON, a quotation mark inside a string is escaped.
 
 const { attempt } = require('../../runtime/report.js')
 
@@ -11,7 +11,7 @@ const ROUTE = 'Route '
 const NOT_FOUND = ' not found"'
 
 /**
- * A line as it may leave the process. HOT, once per line where lines are exported.
+ * Redacts a line before it leaves the process. HOT, once per line where lines are exported.
  * @param {string} line @param {import('../../http/redact').QueryRedactor} redactor
  */
 function redactedLine (line, redactor) {
@@ -31,7 +31,7 @@ function redactRoute (line, redactor) {
   return isOneString ? redactText(line, start, end, redactor) : line
 }
 
-/** The place of the quotation mark that closes a string. */
+/** The index of the quotation mark that closes a string. */
 function endOfString (line, at) {
   while (at < line.length && line[at] !== '"') at += line[at] === '\\' ? 2 : 1
   return at

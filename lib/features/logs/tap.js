@@ -1,8 +1,8 @@
 'use strict'
 
-// The way in: a destination that stands before the logger's own, under the symbol that pino exports for integrations
-// (`pino.symbols.streamSym`), and hands each line on to it first, byte by byte, but for those that are held back. So it sees what
-// is printed and nothing else, and nothing of pino is replaced. It asks for what pino gives to such destinations beside the line
+// The tap reads the logger's lines. It is a destination in front of the logger's own, set under the symbol that pino exports for
+// integrations (`pino.symbols.streamSym`). It first passes each line on unchanged, except lines that are held back. So it sees exactly
+// what is printed, and nothing of pino is replaced. It also requests the metadata that pino gives to destinations
 // (`Symbol.for('pino.metadata')`).
 
 const { kContext, ownHook, symbolOf } = require('../../fastify/keys.js')
@@ -11,30 +11,31 @@ const { attempt } = require('../../runtime/report.js')
 const { FAILED } = require('../../span/outcome.js')
 
 const kMetadata = Symbol.for('pino.metadata')
-// So that two applications with one logger do not export its lines twice: what the others do when the tap is free again.
+// Marks a tap, so that two applications with one logger do not export its lines twice. Holds the other applications' callbacks for when
+// the tap is free again.
 const kTap = Symbol.for('light-trace.logTaps')
-const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a tap whose application has closed: the next one takes its place
+const kReleased = Symbol.for('light-trace.releasedTap') // the destination of a tap whose application has closed: the next tap replaces it
 
 /**
  * @typedef {object} LoggedLine
- * @property {string} line as it was printed, with its line end; '' for an event
- * @property {string} bindings what the logger's own bindings are in it; '' if that is not known
- * @property {Array | null} list the attributes of an event
+ * @property {string} line as printed, with its line end; '' for an event
+ * @property {string} bindings the text of the logger's bindings in the line; '' if unknown
+ * @property {Array | null} list the attributes of an event; null for a line
  * @property {string} eventName '' for a line
- * @property {Scope} scope what wrote it
- * @property {number} time milliseconds on the monotonic clock: when the code wrote it
- * @property {number} observedTime and when it was printed
+ * @property {Scope} scope the library that wrote it
+ * @property {number} time milliseconds on the monotonic clock: when it was logged
+ * @property {number} observedTime milliseconds on the monotonic clock: when it was printed
  * @property {number} severityNumber OpenTelemetry's, 1 to 24
- * @property {string} severityText the level's name; '' where it has none
- * @property {TraceContext | undefined} context the active span at the call
- * @property {import('./logged-error').LoggedError | null} error that was logged
- * @property {Array | null} inherited attributes of its request's span that the record gets, flat; null: none
+ * @property {string} severityText the level's name; '' if it has none
+ * @property {TraceContext | undefined} context the span that it belongs to
+ * @property {import('./logged-error').LoggedError | null} error the logged error
+ * @property {Array | null} inherited attributes that the record gets from its request's span, as a flat list; null: none
  */
 
 /**
- * Puts a tap on the destination of a logger, and of all its parents and children that share it. What it calls must not throw.
+ * Puts a tap on the destination of a logger, and of all its parents and children that share it. The callbacks must not throw.
  * @param {object} log Fastify's `app.log`
- * @param {(line: string, level: number, logger: object, given: object) => void} onLine `given`: the object that was logged
+ * @param {(line: string, level: number, logger: object, given: object) => void} onLine `given`: the logged object
  * @param {(line: string, level: number, logger: object, given: object) => boolean} isHeld whether the line is not to be printed now
  * @returns {{ print (line: string, level: number): void, flush (): void, release (): void } | null} null if the logger is not pino's or has a tap already
  */
@@ -53,7 +54,7 @@ function tapLogger (log, onLine, isHeld) {
       stream.write(line)
     },
     flush () { stream.flushSync?.() },
-    // Without another application that waits for it the tap stays: what is still written is lost, and has to be counted.
+    // If no other application waits for the tap, it stays, so that lines which are still written are counted as lost.
     release () {
       const others = tap[kTap]
       tap[kTap] = undefined
@@ -66,7 +67,7 @@ function tapLogger (log, onLine, isHeld) {
   }
 }
 
-/** Calls `fn` when the application that has the tap of this logger has closed. Returns what takes that back. */
+/** Calls `fn` when the application that has the tap of this logger has closed. Returns a function that cancels this. */
 function whenReleased (log, fn) {
   const waiting = log[symbolOf(log, 'pino.stream')]?.[kTap]
   waiting?.push(fn)
@@ -75,7 +76,7 @@ function whenReleased (log, fn) {
 
 function tapOn (stream, onLine, isHeld) {
   const wantsMetadata = stream[kMetadata] === true
-  // All but `write` is the destination's own: flush, end, what a test looks at.
+  // Everything but `write` comes from the destination: flush, end, properties that a test reads.
   const rest = new Proxy(stream, {
     get (target, name) {
       const value = Reflect.get(target, name)
@@ -94,7 +95,7 @@ function tapOn (stream, onLine, isHeld) {
     lastLogger: undefined,
     write (line) {
       const { lastLevel, lastMsg, lastObj, lastTime, lastLogger } = this
-      this.lastMsg = this.lastObj = this.lastLogger = undefined // not kept in memory
+      this.lastMsg = this.lastObj = this.lastLogger = undefined // frees the memory
       if (isHeld(line, lastLevel, lastLogger, lastObj)) return true
       if (wantsMetadata) Object.assign(stream, { lastLevel, lastMsg, lastObj, lastTime, lastLogger })
       const answer = stream.write(line)
@@ -104,30 +105,30 @@ function tapOn (stream, onLine, isHeld) {
   }
 }
 
-// Lines below the logger's own level, which are held with their request and printed only if it fails, is slow or is kept.
+// Holds lines below the logger's level with their request, and prints them only if the request fails, is slow or is kept.
 //
-// pino gives a logger a method that does nothing for each level below its own. The logger of a request gets methods that write in their
-// place, and keeps its level: an application that sets that, or gives a child another, has the methods that it asked for. What is written
-// below its logger's level all the same the tap hands over in place of the destination. No other logger is touched.
+// pino gives a logger a method that does nothing for each level below its own. We replace these methods on the logger of a request by
+// methods that write, but do not change its level. So an application that sets the level, or gives a child another one, gets pino's usual
+// methods. The tap holds lines below their logger's level instead of passing them to the destination. No other logger is changed.
 
-const LINES_MAX = 64 // of a request: the last ones say how it failed
+const LINES_MAX = 64 // of a request: the last lines are kept, because they show how it failed
 const REQUEST_CHARACTERS_MAX = 64 * 1024
 const CHARACTERS_MAX = 8 * 1024 * 1024 // of all requests together
-const RANK_CHARACTERS = 1024 // requests that hold about as much have one rank
+const RANK_CHARACTERS = 1024 // requests that hold about the same amount have the same rank
 
-const kHeld = Symbol('light-trace.heldLines') // on a request's logger, from which its children inherit it
+const kHeld = Symbol('light-trace.heldLines') // on a request's logger; its children inherit it
 
 /**
  * @param {object} app whose requests hold lines
- * @param {string} lowest the least level that is held
- * @param {(request: object) => { afterMs: number }} slowOf from when on a request is slow, which makes its lines worth printing
- * @param {() => { aborted: boolean } | null} keepOf what `keep` keeps is worth it, too
- * @param {(said: object) => void} print prints what `take` was given
- * @param {() => void} flush has it printed at once
+ * @param {string} lowest the lowest level that is held
+ * @param {(request: object) => { afterMs: number }} slowOf from which duration on a request is slow, so that its lines are printed
+ * @param {() => { aborted: boolean } | null} keepOf the settings of `keep`: lines of kept requests are printed too
+ * @param {(said: object) => void} print prints a line that `take` got
+ * @param {() => void} flush flushes the destination
  */
 function holdLines (app, lowest, slowOf, keepOf, print, flush) {
-  let characters = 0 // that all requests hold
-  const ranks = Array.from({ length: REQUEST_CHARACTERS_MAX / RANK_CHARACTERS + 1 }, () => new Set()) // those that hold lines, by how much
+  let characters = 0 // held by all requests
+  const ranks = Array.from({ length: REQUEST_CHARACTERS_MAX / RANK_CHARACTERS + 1 }, () => new Set()) // the requests that hold lines, by amount
   let hasFactories = false
   let forgotten = 0
   const { methods, isLevelEnabled } = holdingMethods(app.log, lowest)
@@ -135,17 +136,17 @@ function holdLines (app, lowest, slowOf, keepOf, print, flush) {
   const compare = levelComparisonOf(app.log)
   const isWritten = (level, logger) => compare(level, logger.levelVal)
 
-  // A logger that the application's factory makes may be shared by several requests.
+  // Several requests may share a logger from the application's own factory.
   app.addHook('onRoute', ({ childLoggerFactory }) => { hasFactories ||= childLoggerFactory !== undefined })
   app.addHook('onRequest', ownHook(({ log, server }, reply, done) => {
-    if (Object.hasOwn(log, kHeld)) { // a second request with this logger: a factory of the application's hands it out
+    if (Object.hasOwn(log, kHeld)) { // a second request with this logger, which must come from the application's own factory
       const { level } = log
-      log.level = level // for which pino makes its methods anew
+      log.level = level // pino's setter restores its own methods
       hasFactories = true
     }
     const isOwn = !hasFactories && Object.prototype.isPrototypeOf.call(server.log, log)
     if (isOwn && log.levelVal !== Infinity && !isWritten(lowestLevel, log)) {
-      // What its request has said so far. isWorth: once that is over; what comes later is printed at once, or not at all.
+      // The lines of the request so far. isWorth: set when the request has ended; later lines are printed at once or dropped.
       log[kHeld] = { reply, characters: 0, rank: -1, lines: [], isFollowed: false, isWorth: undefined }
       log.isLevelEnabled = isLevelEnabled
       for (const { name, level, method } of methods) if (!isWritten(level, log)) log[name] = method
@@ -153,7 +154,7 @@ function holdLines (app, lowest, slowOf, keepOf, print, flush) {
     done()
   }))
 
-  /** Looks for the end of a request from its first line on. Returns whether there is one to come. */
+  /** Waits for the end of a request, starting at its first held line. Returns false if the end will not be reported. */
   function follow (held) {
     const { reply, reply: { raw } } = held
     if (raw[kContext] === undefined) return false
@@ -198,13 +199,13 @@ function holdLines (app, lowest, slowOf, keepOf, print, flush) {
   }
 
   const holder = {
-    /** How many lines made room for later ones. */
+    /** The number of lines that were dropped for later ones. */
     get forgotten () { return forgotten },
 
-    /** Whether bare Fastify would not have written it. */
+    /** Whether Fastify without light-trace would not have written the line. */
     isBelow (level, logger) { return logger?.[kHeld] !== undefined && !isWritten(level, logger) },
 
-    /** Takes a line that is below. */
+    /** Takes a line for which `isBelow` is true. */
     take (said, logger) {
       const held = logger[kHeld]
       if (!(held.isFollowed ||= follow(held))) return
@@ -217,7 +218,7 @@ function holdLines (app, lowest, slowOf, keepOf, print, flush) {
       while (isFull()) giveWay()
     },
 
-    /** Prints all that is held. */
+    /** Prints all held lines. */
     printAll () {
       for (const some of ranks) for (const { lines } of some) lines.splice(0).forEach((said) => print(said))
       flush()
@@ -234,14 +235,14 @@ function holdLines (app, lowest, slowOf, keepOf, print, flush) {
 
 const holders = new Set()
 
-/** A process that ends by an error, or says that it does, ends its requests: they have failed. */
+/** If the process exits with an error code, its open requests have failed. */
 function onExit (code) {
   if (code !== 0) for (const holder of holders) attempt(() => holder.printAll())
 }
 
-/** pino's own methods of the levels from `lowest` on, and an isLevelEnabled for what has them. */
+/** pino's own methods for the levels from `lowest` on, and an isLevelEnabled for loggers that have these methods. */
 function holdingMethods (log, lowest) {
-  const model = Object.create(log, { emit: { value () {} } }) // no listener hears of it
+  const model = Object.create(log, { emit: { value () {} } }) // so that no listener is called for the change of level
   model.level = lowest
   const methods = Object.entries(log.levels.values).filter(([name]) => model.isLevelEnabled(name)).map(([name, level]) => ({ name, level, method: model[name] }))
   const { isLevelEnabled } = log
@@ -251,7 +252,7 @@ function holdingMethods (log, lowest) {
   }
 }
 
-/** What tells whether a level is written under a minimum: levels may be counted downwards. */
+/** A function that tells whether a level is written under a minimum: level numbers may fall with severity. */
 function levelComparisonOf (log) {
   return log[symbolOf(log, 'pino.levelComp')] ?? ((level, minimum) => level >= minimum)
 }

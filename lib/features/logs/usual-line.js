@@ -1,9 +1,9 @@
 'use strict'
 
-// A line as pino writes nearly all of them, to OTLP bytes (opentelemetry/proto/logs/v1/logs.proto, message LogRecord), in one pass.
+// Encodes a usual line of pino to OTLP bytes (opentelemetry/proto/logs/v1/logs.proto, message LogRecord), in one pass.
 //
-// What is unusual is left to record-encoder.js, which parses the line: escapes by number, a key that comes twice, blanks,
-// what is long or passes a limit, and what is no JSON. Nothing is thrown on the way: in V8 that takes as long as ten lines.
+// Unusual lines are left to record-encoder.js, which parses them: lines with numeric escapes, repeated keys, blanks, long or over-limit
+// values, and lines that are not JSON. This code never throws: in V8, an exception costs as much as ten lines.
 
 const { Buffer } = require('node:buffer')
 const { writeLength4 } = require('../../otlp/proto-writer.js')
@@ -15,36 +15,36 @@ const [[, TYPE]] = EXCEPTION_TEXTS
 const CODE = Buffer.from('code')
 const KEYS_MAX = 64
 const PREFIX_BYTES_MAX = 64
-const HEAD_BYTES = 25 // of what stands before the attributes; those of a logger's bindings come first, and are kept there
+const HEAD_BYTES = 25 // of a record before its attributes. The attributes of the logger's bindings come next, and stay there for the following lines
 
 const TAG_RECORD = 0x12 // ScopeLogs.log_records
 const TAG_BODY = 0x2a
 const TAG_ATTRIBUTE = 0x32
 
-// Members of a line that the record says in fields of its own, or the resource.
+// Members of a line that the record has as fields, or the resource has as attributes.
 const RECORD_KEY_TEXTS = RECORD_KEYS.map((key) => Buffer.from(key))
 const TIME = 1
 const TRACE_ID = 2
 const SPAN_ID = 3
 const FLAGS = 4
-const perhapsOfRecord = new Uint8Array(256) // which of them a key may be, by its first character and length; 0: none
+const perhapsOfRecord = new Uint8Array(256) // the one that a key may be, by the key's first character plus its length; 0: none
 for (const [i, key] of RECORD_KEY_TEXTS.entries()) perhapsOfRecord[key[0] + key.length] = i + 1
 
-// What has been read of a line: at 1 to 7 where the values of these members begin, 0: there are none; how many keys and attributes
-// it has, and where the last one ends in `out`. `known` has the same of the logger's bindings, which lines go on from.
+// What has been read of a line. 1 to 7: where the values of these members begin, 0 if the line has none. Then the numbers of keys and
+// attributes, and where the last attribute ends in `out`. `known` has the same for the logger's bindings. Each line begins with a copy.
 const KEYS = 8
 const ATTRIBUTES = 9
 const END = 10
 const said = new Int32Array(END + 1)
 const known = new Int32Array(END + 1)
-const marks = new Int32Array(KEYS_MAX) // of the line's keys, those of the bindings first
-const prefix = Buffer.alloc(PREFIX_BYTES_MAX + json.length) // a line's beginning, and from PREFIX_BYTES_MAX on its logger's bindings
+const marks = new Int32Array(KEYS_MAX) // of the line's keys, with the keys of the bindings first
+const prefix = Buffer.alloc(PREFIX_BYTES_MAX + json.length) // the start of a line, and from PREFIX_BYTES_MAX on the bindings of its logger
 const prefixView = new DataView(prefix.buffer)
 /** @type {UsualLine | null} */
-let last = null // whose they are
+let last = null // the instance that these belong to
 
 class UsualLine {
-  /** The memory that records are written to, each from its beginning. */
+  /** The memory for records. Each record is written from the start. */
   bytes = out
   view = outView
 
@@ -52,14 +52,14 @@ class UsualLine {
   #messageKey
   #errorKey
   #errorPrefix
-  // Of the logger that wrote the line before.
+  // Of the logger that wrote the previous line.
   #bindings = ''
-  #length = 0 // how many bytes its bindings have; 0: they, or where they stand, are unusual
-  // Of the line before: where its time's digits begin, and where its bindings do; 0: it did not begin as usual.
+  #length = 0 // the bindings' size in bytes; 0: the bindings, or their place in the line, are unusual
+  // Where the digits of the time and the bindings begin in the previous line; 0: its start was unusual.
   #digitsAt = 0
   #bindingsAt = 0
-  #offset = 0 // of this line, where its bindings begin
-  #type = '' // of the error that was logged with it
+  #offset = 0 // where the bindings begin in this line
+  #type = '' // of the error that was logged with this line
 
   /**
    * @param {{ attributes: number, attributeValueLength: number }} limits
@@ -73,7 +73,7 @@ class UsualLine {
   }
 
   /**
-   * Writes body and attributes of one line behind a record's head. HOT, once per line where lines are exported. Budget: 0 objects.
+   * Writes the body and attributes of a line after the record's head. HOT, once per line where lines are exported. Budget: 0 objects.
    * @param {string} line @param {string} bindings of its logger @param {import('./logged-error').LoggedError | null} [error]
    * @returns {number} where they end; 0 if the line is unusual
    */
@@ -90,14 +90,14 @@ class UsualLine {
     this.#offset = at - this.#length
     if (at === 0 || json[at] === COMMA) at = this.#writeMembers(at)
     if (json[at++] !== CLOSE_BRACE) return 0
-    while (at < end && json[at] <= 0x20) at++ // its line end
+    while (at < end && json[at] <= 0x20) at++ // the line end
     return at === end ? cursor[0] : 0
   }
 
-  /** How many attributes the line that was written has. */
+  /** The number of attributes of the last line. */
   get attributeCount () { return said[ATTRIBUTES] }
 
-  /** The ids that the line has of its request, as a context. */
+  /** The trace ids on the line, as a context. */
   contextOfLine () {
     if (said[TRACE_ID] === 0) return undefined
     const [traceId, spanId, flags] = [TRACE_ID, SPAN_ID, FLAGS].map((key) => {
@@ -107,7 +107,7 @@ class UsualLine {
     return contextOf(traceId, spanId, flags)
   }
 
-  /** Keeps what becomes of a logger's bindings: its lines have them all alike. */
+  /** Encodes a logger's bindings and keeps the result, because all lines of the logger have the same bindings. */
   #learn (bindings) {
     if (last !== this) this.#bindingsAt = 0
     last = this
@@ -119,10 +119,10 @@ class UsualLine {
     this.#length = json.copy(prefix, PREFIX_BYTES_MAX, 0, end)
     known.set(said)
     known[END] = cursor[0]
-    for (let key = TRACE_ID; key <= FLAGS; key++) known[key] = -said[key] // where the bindings begin varies
+    for (let key = TRACE_ID; key <= FLAGS; key++) known[key] = -said[key] // negative: from the start of the bindings, whose place in the line varies
   }
 
-  /** What is kept of the bindings is written over next. */
+  /** Discards the encoded bindings: the next output overwrites them. */
   #forget () {
     this.#length = 0
     known.fill(0)
@@ -130,7 +130,7 @@ class UsualLine {
     begin()
   }
 
-  /** Where a line goes on that begins with level, time and its logger's bindings; 0 if it does not. */
+  /** The place after the level, the time and the logger's bindings; 0 if the line does not start with them. */
   #behindBindings () {
     const start = this.#bindingsAt
     if (start > 0 && isSame(0, 0, this.#digitsAt) && isDigits(this.#digitsAt, start) && isSame(start, PREFIX_BYTES_MAX, this.#length)) {
@@ -141,16 +141,16 @@ class UsualLine {
       at = this.#writeMember(at)
       if (json[at] !== COMMA || at > PREFIX_BYTES_MAX || said[KEYS] !== known[KEYS]) return 0
     } while (!isSame(at, PREFIX_BYTES_MAX, this.#length))
-    // The next line probably has the same level, and another time.
+    // The next line probably has the same level and a different time.
     this.#digitsAt = said[TIME] === 0 ? at : said[TIME]
     this.#bindingsAt = isDigits(this.#digitsAt, at) ? at : 0
     json.copy(prefix, 0, 0, this.#digitsAt)
     return at + this.#length
   }
 
-  // Of what reads, `at` is where something begins; it returns the place behind it, or NOWHERE.
+  // In the methods below, `at` is where something begins. They return the place after it, or NOWHERE.
 
-  /** From the brace or comma before a member to what stands behind the last one. */
+  /** Reads from the brace or comma before a member to the end of the last member. */
   #writeMembers (at) {
     do at = this.#writeMember(at)
     while (json[at] === COMMA)
@@ -159,14 +159,14 @@ class UsualLine {
 
   #writeMember (at) {
     const start = cursor[0]
-    const keyStart = start + 10 // as that of an attribute
+    const keyStart = start + 10 // the place for the key of an attribute
     cursor[0] = start + 5
     at = writeKey(at)
     const length = cursor[0] - keyStart
     const place = perhapsOfRecord[(out[keyStart] + length) & 0xff]
     if (place > 0 && isText(RECORD_KEY_TEXTS[place - 1], keyStart, length)) {
       said[place] = at
-      at = writeValue(at, Infinity, 0) // and forgets it
+      at = writeValue(at, Infinity, 0) // the next output overwrites it
       cursor[0] = start
       return at
     }
@@ -185,7 +185,7 @@ class UsualLine {
     return at
   }
 
-  /** What pino's serializer makes of an error: each of its members is an attribute, see plain.js. */
+  /** Writes an error from pino's serializer. Each of its members is an attribute, see plain.js. */
   #writeError (at) {
     if (json[at + 1] === CLOSE_BRACE) return at + 2
     do {
@@ -195,9 +195,9 @@ class UsualLine {
       cursor[0] = memberStart - 5
       at = writeKey(at)
       const length = cursor[0] - memberStart
-      if (json[at] === QUOTE && isText(CODE, memberStart, length)) return NOWHERE // it is the type, which is written by now
+      if (json[at] === QUOTE && isText(CODE, memberStart, length)) return NOWHERE // `code` is the type then, but the type is already written
       const [, key] = EXCEPTION_TEXTS.find(([member]) => json[at] === QUOTE && isText(member, memberStart, length)) ?? []
-      if (key === TYPE && this.#type !== '' && !isJsonText(this.#type, at)) return NOWHERE // the record may have another
+      if (key === TYPE && this.#type !== '' && !isJsonText(this.#type, at)) return NOWHERE // the record may need a different type
       if (key === undefined) this.#errorPrefix.copy(out, keyStart)
       else cursor[0] = keyStart + key.copy(out, keyStart)
       out[start + 5] = TAG_STRING
@@ -207,7 +207,7 @@ class UsualLine {
     return json[at] === CLOSE_BRACE ? at + 1 : NOWHERE
   }
 
-  /** Writes the value of an attribute whose key is written, and what stands around both. */
+  /** Writes the value of an attribute whose key is already written, and the fields around both. */
   writeAttribute (start, at) {
     const keyStart = start + 10
     if (this.#isRepeated(keyStart, cursor[0] - keyStart) || ++said[ATTRIBUTES] > this.#limits.attributes) return NOWHERE
@@ -218,8 +218,9 @@ class UsualLine {
   }
 
   /**
-   * Whether the line may have the key already: the last one of two holds. A mark is the key's last four bytes, the four before
-   * its middle, and its length, which stands before it. Two keys of one mark take the long way for nothing.
+   * Whether the line may already have the key; the last of two values must win. A mark combines the key's last four bytes, the four
+   * before its middle, and its length, which is also in the bytes before a short key. If two keys have the same mark by chance, the
+   * line is parsed for nothing.
    */
   #isRepeated (keyStart, length) {
     const mark = Math.imul(outView.getInt32(keyStart + length - 4), 31) + outView.getInt32(keyStart + (length >> 1) - 4) + length | 0
@@ -237,7 +238,7 @@ function begin () {
   cursor[0] = said[END]
 }
 
-/** Whether what is read there is what is kept there. */
+/** Whether `json` at `at` has the same bytes as `prefix` at `kept`. */
 function isSame (at, kept, length) {
   const words = length & ~3
   for (let i = 0; i < words; i += 4) if (jsonView.getInt32(at + i) !== prefixView.getInt32(kept + i)) return false
@@ -251,7 +252,7 @@ function isText (text, start, length) {
   return true
 }
 
-/** Whether the string that begins there is that text, in ASCII and without escapes. */
+/** Whether the JSON string at `at` is this text, in ASCII and without escapes. */
 function isJsonText (text, at) {
   for (let i = 0; i < text.length; i++) if (json[at + 1 + i] !== text.charCodeAt(i)) return false
   return json[at + 1 + text.length] === QUOTE
@@ -259,7 +260,7 @@ function isJsonText (text, at) {
 
 const DOT = 0x2e
 
-/** The same where some attributes must not leave the process. */
+/** A UsualLine that leaves out the attributes of `omitAttributes`. */
 class OmittingLine extends UsualLine {
   #patterns
 
@@ -275,9 +276,9 @@ class OmittingLine extends UsualLine {
     for (const { bytes, isPrefix } of this.#patterns) {
       if (!isSameStart(bytes, keyStart, length)) continue
       if (bytes.length > length) {
-        if (bytes[length] === DOT) return NOWHERE // some members of the value
+        if (bytes[length] === DOT) return NOWHERE // only members of the value are omitted
       } else if (isPrefix || length === bytes.length) {
-        at = writeValue(at, Infinity, 0) // and forgets it
+        at = writeValue(at, Infinity, 0) // the next output overwrites it
         cursor[0] = start
         return at
       }
@@ -286,7 +287,7 @@ class OmittingLine extends UsualLine {
   }
 }
 
-/** Whether the shorter one of a text and a key is what the other one begins with. */
+/** Whether one of a text and a key starts with the other. */
 function isSameStart (text, keyStart, length) {
   for (let i = Math.min(text.length, length) - 1; i >= 0; i--) if (out[keyStart + i] !== text[i]) return false
   return true

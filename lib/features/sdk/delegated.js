@@ -1,16 +1,16 @@
 'use strict'
 
-// The sinks that hand spans to the SDK: to its processors, or to a provider.
+// The sinks for the OpenTelemetry SDK: for its span processors, and for a tracer provider.
 
 const { SAMPLED } = require('../../context/trace-context.js')
 const { settleWithin } = require('../../export/exporter.js')
 
-// How many applications use a processor: the last one to close shuts it down.
+// The number of applications that use a processor: the last one that closes shuts it down.
 const users = new WeakMap()
 
 /**
- * Hands spans to SpanProcessors of the OpenTelemetry SDK, 2.x and 3.x, as they are: they are ReadableSpans. What a processor
- * throws, or never finishes, is logged and harms neither the request nor the other processors.
+ * Passes spans to SpanProcessors of the OpenTelemetry SDK, 2.x and 3.x, without conversion: they are ReadableSpans. A processor that
+ * throws or never finishes is logged. It affects neither the request nor the other processors.
  */
 class ProcessorSink {
   #processors
@@ -18,7 +18,7 @@ class ProcessorSink {
 
   /**
    * @param {{ stats: object, report: Report, closeTimeoutMs: number, suppress: (fn: () => unknown) => unknown }} options
-   *   suppress: see tracer.js; an exporter's own calls are no children of the request whose span it sends
+   *   suppress: see tracer.js; an exporter's own calls must not become children of the request whose span it sends
    */
   constructor (processors, options) {
     this.#processors = processors
@@ -36,13 +36,14 @@ class ProcessorSink {
 
   handOver (span) {
     const { flags } = span
-    // Processors skip what is not sampled, as a span that `keep` has kept. For this call only: its late work asks for its flags.
+    // Processors skip unsampled spans, and one that `keep` has kept may be unsampled. The flag is set for this call only, because later
+    // work of the span reads its flags.
     span.flags = flags | SAMPLED
     this.#end(span)
     span.flags = flags
   }
 
-  // Recorded, but neither sampled nor kept: processors see it end, exporters do not get it.
+  // The span was recorded, but neither sampled nor kept. Processors see its end, but do not export it.
   discarded (span) { this.#end(span) }
 
   async flush ({ timeoutMs = this.#options.closeTimeoutMs } = {}) {
@@ -81,12 +82,12 @@ class ProcessorSink {
   }
 }
 
-/** Hands spans to processors, and then to the sink of an exporter, which alone counts them. */
+/** Passes spans to processors, and then to the sink of an exporter. Only that sink counts them. */
 class BesideSink extends ProcessorSink {
   #sink
   #sender
 
-  /** @param {{ flush: Function, close: Function }} sender what sends the spans of `sink` */
+  /** @param {{ flush: Function, close: Function }} sender sends the spans of `sink` */
   constructor (sink, sender, processors, options) {
     super(processors, options)
     this.#sink = sink
@@ -112,11 +113,11 @@ class BesideSink extends ProcessorSink {
   async close () { await Promise.all([super.close(), this.#sender.close()]) }
 }
 
-/** Counts the spans of SDK mode, which an SDK's provider makes and exports, and asks it for a flush. */
+/** Counts the spans of SDK mode, which the SDK's provider creates and exports, and flushes the provider. */
 function providerSink (provider, { stats, report, closeTimeoutMs }) {
   async function flush ({ timeoutMs = closeTimeoutMs } = {}) {
     if (typeof provider.forceFlush !== 'function') return
-    // 3.x takes a deadline of its own, in its own words; 2.x ignores it.
+    // 3.x accepts a deadline under this name; 2.x ignores it.
     const error = await settleWithin(() => provider.forceFlush({ timeoutMillis: timeoutMs }), timeoutMs)
     if (error !== undefined) report.warn('LT_WARN_PROVIDER', `the tracer provider failed in forceFlush: ${error.message}`, 'forceFlush')
   }

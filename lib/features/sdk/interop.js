@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests in which another OpenTelemetry package takes part: a TracerProvider makes the spans (SDK mode), a context manager holds the API's
-// slot, or instrumentation-http has started a SERVER span before Fastify had the request. Loaded only where there is such a package.
+// Handles requests in which another OpenTelemetry package takes part: a TracerProvider creates the spans (SDK mode), the API has another
+// context manager, or instrumentation-http has started a SERVER span before Fastify got the request. Loaded only if one of them is present.
 
 const { ServerSpan, SPAN_KIND_SERVER } = require('../../span/server-span.js')
 const { STATUS_ERROR, RecordingSpan } = require('../../span/recording-span.js')
@@ -16,10 +16,10 @@ const { parentContext, UNDECIDED } = require('../../span/span-starter.js')
 const { HTTP_INSTRUMENTATION, foreignManager } = require('../../otel/api-globals.js')
 
 const SPAN_KIND_CLIENT = 2
-// A span that is started so long after its request is given the request's start: requests that reach no hook are known only at their end.
+// A span that is created at least this late gets the start time of its request. Requests that reach no hook are seen only at their end.
 const LATE_MS = 5
 
-/** The spans that a TracerProvider makes, in SDK mode. */
+/** Creates spans with a TracerProvider, in SDK mode. */
 class SdkSpans {
   #provider
   /** @type {Report} */ #report
@@ -30,7 +30,7 @@ class SdkSpans {
     this.#report = report
   }
 
-  /** Returns `{ span, trace }`. `trace` is undefined where the provider made no usable span: the caller's context is then passed on as it came. */
+  /** Returns `{ span, trace }`. `trace` is undefined if the provider returned no usable span: the caller's context is then passed on unchanged. */
   start (name, options, context, scope) {
     try {
       const span = this.#tracer(scope).startSpan(name, options, context)
@@ -55,8 +55,8 @@ class SdkSpans {
 }
 
 /**
- * Another package's span, as our code calls it. The one guard around those calls: its processors may throw, and a listener, a timer
- * or a client's callback would throw with them. The application and contexts have `apiSpan`, the span itself.
+ * Wraps another package's span for calls by our code. This is the only guard around these calls: the package's processors may throw,
+ * and would make a listener, a timer or a client's callback throw. The application and contexts get the span itself, `apiSpan`.
  */
 class ForeignSpan extends NonRecordingSpan {
   #span
@@ -92,7 +92,7 @@ class ForeignSpan extends NonRecordingSpan {
 
   #call (method, ...args) {
     try {
-      return this.#span[method]?.(...args) // before 1.9 the API has no addLink
+      return this.#span[method]?.(...args) // the API has no addLink before 1.9
     } catch (error) {
       this.#report.failed('LT_WARN_PROVIDER', `a span of the tracer provider failed in ${method}(), and requests go on`, error)
     }
@@ -100,7 +100,8 @@ class ForeignSpan extends NonRecordingSpan {
 }
 
 /**
- * The record of a request in SDK mode: a server span of ours that is never sent. It sets what it learns on the provider's span.
+ * The record of a request in SDK mode: our own server span, which is never sent. It copies its attributes, errors and status to the
+ * provider's span.
  */
 class SdkServerSpan extends ServerSpan {
   foreign = null // ForeignSpan
@@ -115,7 +116,7 @@ class SdkServerSpan extends ServerSpan {
   /** The options of the API's startSpan. */
   startOptions (attributes) {
     const options = { kind: SPAN_KIND_SERVER, attributes: { ...toObject(this.ownAttributes()), ...attributes } }
-    // Else the provider's own clock, as for its other spans.
+    // Otherwise the provider's own clock applies, as for its other spans.
     if (now() - this.start > LATE_MS) options.startTime = toHrTime(this.start)
     return options
   }
@@ -139,11 +140,11 @@ class SdkNonRecordingSpan extends ForeignSpan {
   isRecording () { return false }
 }
 
-/** The SERVER span that instrumentation-http has made for this request, and ends. It gets what only Fastify knows. */
+/** The SERVER span that instrumentation-http creates and ends for this request. We add what only Fastify knows. */
 class AdoptedServerSpan extends ForeignSpan {
-  get isAdopted () { return true } // what has made it measures its request, where there is a MeterProvider
+  get isAdopted () { return true } // instrumentation-http measures the request itself if there is a MeterProvider
 
-  #error = undefined // what was recorded last: Fastify and the application may both report it
+  #error = undefined // the last recorded error: Fastify and the application may both report it
 
   isRecording () { return true }
 
@@ -162,35 +163,35 @@ class SdkInterop {
   }
 
   /**
-   * The context that a request comes in with. In our own storage only that of instrumentation-http counts: on Node 20
-   * and 22 anything else may be the connection's previous request.
+   * The active context when a request arrives. With our own storage, only a context of instrumentation-http is used: on Node 20 and 22,
+   * any other may belong to the previous request on the connection.
    */
   base () {
     const active = this.#tracer.contextManager.active() ?? EMPTY_CONTEXT
     return foreignManager() !== undefined || isRecording(httpMetadata(active)) ? active : EMPTY_CONTEXT
   }
 
-  /** `span` as our code may call it, see ForeignSpan. Our own spans do not throw. */
+  /** Wraps a span so that our code can call it safely, see ForeignSpan. Our own spans do not throw and are returned unchanged. */
   guarded (span) {
     return attempt(() => span instanceof TraceContext) === true ? span : new ForeignSpan(span, readSpanContext(span), this.#tracer)
   }
 
   decideServer () { return UNDECIDED }
 
-  /** Makes the record of a request, as SpanStarter.startServer does; its `apiSpan` is what the application sees. */
+  /** Creates the record of a request, like SpanStarter.startServer. The application gets its `apiSpan`. */
   startServer (incoming, route, peer, url, base) {
     const { ownStarter, output } = this.#tracer
     const rpc = httpMetadata(base)
-    // With `tracerProvider: false` the spans of an SDK stay apart; those that came through the API to us are ours.
+    // With `tracerProvider: false` we do not adopt spans of an SDK, only spans that we created through the API.
     const mayAdopt = isRecording(rpc) && (this.#tracer.settings.tracerProvider !== false || rpc.span instanceof RecordingSpan)
     if (mayAdopt) return this.#adopt(rpc, incoming, route, peer, url)
     if (output.sdkSpans === null) return ownStarter.startServer(incoming, route, peer, url, base)
-    // Theirs, not recording: their sampler has decided once, and decides the same under that parent.
+    // `rpc` here is their non-recording span. As the parent, it makes their sampler decide the same again.
     const context = rpc === undefined ? parentContext(base, incoming) : base.setValue(SPAN_KEY, rpc.span)
     return this.#startBySdk(incoming, route, peer, url, context)
   }
 
-  /** Starts a span that is not a request's. In SDK mode it is the provider's. */
+  /** Starts a span that does not belong to a request itself. In SDK mode the provider creates it. */
   startChild (name, options, context, scope) {
     const { ownStarter, output, stats, pipeline } = this.#tracer
     if (output.sdkSpans === null) return ownStarter.startChild(name, options, context, scope)
@@ -203,7 +204,7 @@ class SdkInterop {
 
   #shown (options) { return this.#tracer.omit?.stripOptions(options) ?? options }
 
-  /** Whether instrumentation-http has a span for the outgoing call that runs in `context`. */
+  /** Whether instrumentation-http already has a span for the outgoing call in `context`. */
   hasClientSpan (context) {
     const span = context.getValue(SPAN_KEY)
     return span?.kind === SPAN_KIND_CLIENT && span.instrumentationScope?.name === HTTP_INSTRUMENTATION
@@ -227,14 +228,14 @@ class SdkInterop {
   #adopt (rpc, { start, attributes }, route, peer, url) {
     const { span } = rpc
     const { pipeline } = this.#tracer
-    if (span instanceof ChildSpan) span.request = span // for the children, as a request's span of our own is
+    if (span instanceof ChildSpan) span.request = span // children look for their request there, as with our own server spans
     const ours = toObject(new ServerSpan(pipeline, start, route, peer, url).ownAttributes())
-    if (route.route !== '') rpc.route = route.route // the owner's name and metrics have it from here
+    if (route.route !== '') rpc.route = route.route // instrumentation-http takes the route for its span name and metrics from here
     return new AdoptedServerSpan(span, readSpanContext(span), this.#tracer).updateName(route.name).setAttributes({ ...ours, ...attributes })
   }
 }
 
-/** The RPC metadata that instrumentation-http leaves for frameworks, with the request's own SERVER span. */
+/** The RPC metadata that instrumentation-http stores for frameworks, with the SERVER span of the request. */
 function httpMetadata (context) {
   const rpc = context.getValue(RPC_KEY)
   return rpc !== null && typeof rpc === 'object' && rpc.type === 'http' && typeof rpc.span?.spanContext === 'function' ? rpc : undefined
