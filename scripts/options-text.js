@@ -217,7 +217,7 @@ const OPTIONS = {
   'limits.sampledPerSecond': { text: 'Sampled requests per second, including those that the caller sampled.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
-    text: "An object, or `(request) => attributes`. Added to those of the option.",
+    text: 'An object, or `(request) => attributes`. Added to those of the option.',
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
   'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
