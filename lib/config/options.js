@@ -93,7 +93,7 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     exportedLogs: hasLogs ? signals().resolveLogs(given, env, settings.limits) : null,
     metrics: hasMetrics ? signals().resolveMetrics(given, env) : null,
     platform: serverlessPlatform(env),
-    // Last, to copy all warnings from above.
+    // Last, because it copies the warnings of everything above.
     warnings: Object.freeze(env.warnAboutMisspelled().warnings.slice()),
     news: Object.freeze(env.news.slice())
   })

@@ -93,7 +93,7 @@ const NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 const FILE_CHARS_MAX = 65536
 const VALUE_CHARS_MAX = 1024
 
-// Before the id: a slash, `docker-` or `cri-containerd-`, or a final colon. After it: `.scope`, or folders inside the container.
+// Before the id: a slash, `docker-` or `cri-containerd-`, or a final colon. After it: `.scope`, or folders that the container created.
 const CGROUP_ID = /[/:-]([0-9a-f]{64})(?=\.scope|\/|$)/g
 const FARGATE_ID = /\/([0-9a-f]{32}-[0-9]{6,12})$/
 // Matches Docker's containers/<id>/hostname, and overlay-containers/<id>/userdata/hostname of Podman and CRI-O. Does not match

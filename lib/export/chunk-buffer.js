@@ -56,7 +56,10 @@ class Chunk {
 const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0), null)
 NO_CHUNK.capacity = -1
 
-/** The memory limit for all buffers of an application. When it is reached, the buffers that come before a buffer are evicted first. */
+/**
+ * The memory limit for all buffers of an application. When a buffer needs memory beyond it, the buffers before it are evicted first, then
+ * the buffer itself.
+ */
 class Budget {
   /** @type {ChunkBuffer[]} */
   #buffers = []
@@ -185,7 +188,7 @@ class ChunkBuffer {
     chunk.compress(body)
   }
 
-  // Undoes `storeCompressed`, for good.
+  // Undoes `storeCompressed` permanently.
   storePlain (chunk, bytes) {
     this.bytes += bytes.length - chunk.capacity
     chunk.body = null

@@ -7,7 +7,7 @@ const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js
 // It runs on libuv's threads. node:zlib is loaded on demand, because that takes 0.6 ms and compression is off by default.
 
 // gzip at this level takes two thirds of the default level's time for a few per cent more bytes, because spans are repetitive. zstd takes
-// less time and fewer bytes.
+// less of both.
 const LEVEL = 1
 // Most outages end before half of the buffer is full. Compressing earlier would be wasted work.
 const COMPRESS_ABOVE = 1 / 2
@@ -16,9 +16,9 @@ const PAUSE_PER_WORK = 9
 // A chunk that compression shrinks by less than this stays uncompressed.
 const BYTES_SAVED_MIN = 1 / 4
 
-const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // of node:zlib, by content-encoding
+const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // methods of node:zlib, by content-encoding
 
-/** Compresses a body and calls done(parts, encoding). '' calls it synchronously. If zlib is out of memory, the body stays uncompressed. */
+/** Compresses a body, then calls done(parts, encoding); for '' synchronously. If zlib is out of memory, the body stays uncompressed. */
 function compressBody (encoding, parts, done) {
   if (encoding === '') return done(parts, '')
   inBackground(METHODS[encoding], parts, (error, body) => error === null ? done([body], encoding) : done(parts, ''))

@@ -1,6 +1,7 @@
 'use strict'
 
-// Takes spans or log records from an encoder to the collector: a buffer that the encoder fills, a sender that empties it, the flush timer.
+// Delivers the spans or log records of an encoder to the collector, with a buffer that the encoder fills, a sender that empties it, and a
+// flush timer.
 
 const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer.js')
@@ -13,8 +14,8 @@ const { shrinkerOf } = require('../features.js')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers.js')
 const { counted } = require('../runtime/report.js')
 
-// The first flush is early, so that the first spans, or a mistake in the exporter's options, show up soon. After it the delay doubles up
-// to `flushDelayMs`. An early connection also saves V8 a second compilation of Node's streams.
+// The first flush is early, so that the first spans, or a mistake in the exporter's options, show up soon. Then the delay doubles up to
+// `flushDelayMs`. An early connection also saves V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
 
 class Exporter {
@@ -36,7 +37,7 @@ class Exporter {
   #closing = null // the promise of `close`
   #finish = null
 
-  // `noun`: what is sent. `areThinned`: whether a full buffer may be thinned, as it may for spans. `optional`: see ExportLog. `http` and
+  // `noun`: what is sent. `areThinned`: whether a full buffer may be thinned, as with spans. `optional`: see ExportLog. `http` and
   // `budget`: those of another exporter of the application, to share them.
   constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', areThinned = false, optional = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings

@@ -8,7 +8,7 @@ const { SAMPLED } = require('../context/trace-context.js')
 const OPEN_MAX = 10_000 // the most spans that are tracked until they end
 
 /**
- * Counts what happened to every span. At any time
+ * Counts what happened to every span. At any time:
  *   ended = accepted + unsampled + recorded
  *   accepted = handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight
  */

@@ -63,7 +63,7 @@ class AttributeTemplate {
     writer.position = this.bytes.length + shift
   }
 
-  /** Writes the values that differ and moves the attributes after them. Returns by how much the last byte has moved; the first moved by `from`. */
+  /** Writes the values that differ and moves the attributes after them. `from` is the shift of the first byte; returns that of the last. */
   writeChanges (writer, list, from) {
     const { bytes, view } = writer
     const { changes, changeCount, starts, ends } = this

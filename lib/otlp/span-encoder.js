@@ -26,7 +26,7 @@ const SPAN_OVERHEAD = 160
 const BEHIND_PEER = PARENT_BYTES + 5 // the parent, and the tag and the length of a trace state
 
 class SpanEncoder {
-  /** @param {Pick<Exporter, 'reserve' | 'commit' | 'isLong' | 'spanBytesMax' | 'logCut' | 'dropTooLarge' | 'dropFailed'>} exporter the encoder writes into its chunks */
+  /** @param {Pick<Exporter, 'reserve' | 'commit' | 'isLong' | 'spanBytesMax' | 'logCut' | 'dropTooLarge' | 'dropFailed'>} exporter provides the chunks */
   constructor (exporter) {
     this.exporter = exporter
     this.writer = new ProtoWriter()

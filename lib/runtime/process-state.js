@@ -108,7 +108,7 @@ function guarded (fn) {
   }
 }
 
-/** Like `guarded`, for a channel. Any code may publish to a channel, so messages that are not objects are ignored. The returned function is HOT. */
+/** Like `guarded`, for a channel. Any code may publish to it, so messages that are not objects are ignored. The returned function is HOT. */
 function onMessage (fn) {
   return function subscriber (message) {
     if (message === null || typeof message !== 'object') return

@@ -2,7 +2,7 @@
 
 // One connection to the collector. It serves one request at a time.
 //
-// It does not use node:http, whose client makes every request that a server in this process answers more expensive (bench/RESULTS.md).
+// It does not use node:http. Using its client makes every request to a server in the same process more expensive (bench/RESULTS.md).
 
 const net = require('node:net')
 const tls = require('node:tls')

@@ -11,11 +11,11 @@ const RETRY_AFTER_LENGTH_MAX = 64
 // core.
 const WAIT_MAX_MS = 750
 const WAIT_MIN_ANSWERED_MS = 250 // after a response or a timeout: the collector may be overloaded
-// For spans a 404 is final, because the URL is wrong. For metrics and logs the server may not support them, as Jaeger does not, or not
-// yet. light-trace produces neither for this long and then tries again.
+// For spans a 404 is final, because the URL is wrong. Metrics and logs may be missing on the server, as in Jaeger, or not available yet.
+// light-trace then stops producing that signal for this long before it tries again.
 const ASK_AGAIN_MS = 55_000 // less than a minute, the default interval of metrics
-// An attempt is made early each time this fraction of the buffer has been rewritten. Its size does not show that, because a full buffer
-// does not grow.
+// An attempt is made early each time this fraction of the buffer has been rewritten. The buffer's size does not show that, because
+// a full buffer does not grow.
 const PART_OF_BUFFER = 1 / 16
 
 // RFC 9110 has three date formats, but only the first may be sent. `Date.parse` alone would accept almost anything.

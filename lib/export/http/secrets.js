@@ -11,7 +11,7 @@ const { printable, SCAN_MAX } = require('../../runtime/report.js')
 // Shorter texts occur anywhere by chance.
 const SECRET_LENGTH_MIN = 4
 const PART_LENGTH_MIN = 6
-const PIECE_LENGTH = 8 // so many consecutive letters and digits of a longer secret count as that secret
+const PIECE_LENGTH = 8 // this many consecutive letters and digits of a longer secret count as the secret
 
 const NOT_QUOTED = '(not quoted: it repeats a header or a part of the URL)'
 
