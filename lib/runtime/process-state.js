@@ -96,7 +96,7 @@ function bug (error) {
   processState.openApps.first()?.report.failed('LT_WARN_BUG', 'a call was not traced', error)
 }
 
-// Wraps a subscriber or listener so that it cannot throw. Node would raise an uncaught exception, and a library would fail.
+// Wraps a subscriber or listener so that it cannot throw. Otherwise Node would raise an uncaught exception, or the library would fail.
 // The returned function is HOT.
 function guarded (fn) {
   return function subscriber (message, more) {

@@ -88,7 +88,7 @@ class Report {
   /** Returns a report that logs to the same application, and skips what other users of `said` have logged. */
   sharing (said) { return new Report(this.#log?.deref(), this.#level, said) }
 
-  /** @param {{ warnings: readonly Warning[], news?: readonly string[] }} settings each becomes a line */
+  /** @param {{ warnings: readonly Warning[], news?: readonly string[] }} settings each entry becomes a line */
   startup ({ warnings, news = [] }) {
     for (const { code, message } of warnings) this.warn(code, message)
     for (const message of news) this.info(message)
