@@ -1,5 +1,5 @@
-// The names that JSDoc comments of this repository use, for `npm run test:types` (tsc --checkJs). Not packed: the types of the
-// package are index.d.ts.
+// Type names for the JSDoc comments of this repository, checked by `npm run test:types` (tsc --checkJs). Not published: the package's
+// types are in index.d.ts.
 
 type Context = import('@opentelemetry/api').Context
 type Span = import('@opentelemetry/api').Span
@@ -15,7 +15,7 @@ type AsyncLocalStorage<T> = import('node:async_hooks').AsyncLocalStorage<T>
 
 type Tracer = import('./tracer').Tracer
 type Report = import('./runtime/report').Report
-// tsc refuses a code that the table does not have.
+// tsc reports a code that is missing in the table.
 type Code = keyof typeof import('./runtime/codes.json')
 type Warning = { code: Code, message: string }
 type TraceContext = import('./context/trace-context').TraceContext
@@ -43,7 +43,7 @@ type OtlpHttp = import('./export/http/otlp-http').OtlpHttp
 type FoldedCall = import('./features/repeated-calls').FoldedCall
 type ChildSpan = import('./span/child-span').ChildSpan
 type RequestRecord = import('./features/metrics/server-metrics').RequestRecord
-/** What ends with a request's response. */
+/** Ends with the response of a request. */
 type RequestEnd = {
   reply: object | null
   readonly isTraced: boolean
@@ -64,23 +64,23 @@ type Outcome = import('./export/http/otlp-http').Outcome
 
 /** A row of the table of options, lib/config/table.js. */
 type OptionRow = {
-  /** Of a value that is given. Of a group it checks the whole, whose settings are made elsewhere. */
+  /** Checks a given value. In a group it checks the whole value, whose settings are resolved elsewhere. */
   check?: ((path: string, value: any) => any) & { read?: OptionRow['read'] }
-  /** Null where it is left out. */
+  /** The default value; null if omitted. */
   default?: any
-  /** What stands for the option in the environment. */
+  /** The environment variables for the option. */
   variables?: string[]
-  /** How it is read, if not as the kind of its check is. */
+  /** Reads the variables. Defaults to the `read` of the check. */
   read? (variables: string[], env: Environment, context: any): any
-  /** Whether `configFile` may change it while the application runs. False: it may not, but the rest of its group. */
+  /** Whether `configFile` may change it while the application runs. False excludes a member from its group. */
   live?: boolean
-  /** What others call it. */
+  /** Its names in other libraries. */
   elsewhere?: string[]
-  /** Makes the setting of a value: of a group, of its settings. */
+  /** Turns a value into the setting. In a group it receives the settings of the members. */
   resolve? (value: any, context: any): any
-  /** Of a group, for which `true` and `false` may stand for something. */
+  /** Makes the row a group. `whenTrue` and `whenFalse` replace `true` and `false`. */
   members?: Record<string, OptionRow>
-  /** Of a group: what its error says of a member that is not known. */
+  /** For a group: added to the error for an unknown member. */
   others?: string
   whenTrue?: any
   whenFalse?: any
@@ -89,7 +89,7 @@ type SettingsOf<Rows> = {
   readonly [Name in keyof Rows]: Rows[Name] extends { members: infer Members, check?: undefined, resolve?: undefined } ? SettingsOf<Members> : any
 }
 
-// Methods of Buffer that @types/node does not know.
+// Methods of Buffer that @types/node does not declare.
 interface Buffer<TArrayBuffer extends ArrayBufferLike = ArrayBufferLike> {
   latin1Slice (start?: number, end?: number): string
   latin1Write (text: string, at?: number, length?: number): number

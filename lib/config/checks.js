@@ -1,7 +1,7 @@
 'use strict'
 
-// The checks of the table of options, and their errors. A check takes an option's path and value and returns the value to
-// use, or throws an error that names both. It never sees `undefined`, which means "not given".
+// The checks of the table of options, and their errors. A check takes an option's path and value and returns the value to use, or throws
+// an error that names both. It is never called with `undefined`, which means "not given".
 
 const fs = require('node:fs')
 const { isProxy } = require('node:util/types')
@@ -10,16 +10,16 @@ const { DURATION_MAX_MS } = require('../runtime/timers.js')
 
 const COUNT_MAX = 2 ** 31 - 1
 
-// Of certificates, keys and configurations. A bundle of every public authority is a quarter of this.
+// For certificates, keys and configuration files. A bundle of all public CAs has a quarter of this.
 const FILE_BYTES_MAX = 1024 * 1024
 
-// Options that were not given: without a prototype, so that nothing is inherited either.
+// Used for options that were not given. It has no prototype, so that it inherits nothing.
 const EMPTY = Object.freeze(Object.create(null))
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/ // RFC 9110's
-// What Node's http sends and takes in a value: no control characters, so no line of its own.
+// A header value as Node's http accepts it: without control characters, so it cannot start a new line.
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
-// Names of headers that carry credentials, whatever their vendor. Tenant and routing headers (x-scope-orgid) do not match.
+// Names of headers that carry credentials, for any vendor. Tenant and routing headers (x-scope-orgid) do not match.
 const CREDENTIAL = /assertion|auth|bearer|cookie|credential|dpop|dsn|hmac|jw[st]|key|oidc|otp|pass[cpw]|principal|pwd|saml|secret|session|signature|team|ticket|token/
 
 const boolean = readBy(anyOf('true or false', (value) => typeof value === 'boolean'), (names, env) => env.boolean(...names))
@@ -32,7 +32,7 @@ const bytes = anyOf('a positive integer number of bytes', (value) => Number.isSa
 const duration = readBy((path, value) => Math.min(notNegative('milliseconds')(path, value), DURATION_MAX_MS),
   (names, env) => env.integer(names, { max: DURATION_MAX_MS }))
 
-/** @param {(names: string[], env: Environment) => any} read how a variable says the same */
+/** @param {(names: string[], env: Environment) => any} read reads the same kind of value from variables */
 function readBy (check, read) {
   return Object.assign(check, { read })
 }
@@ -62,7 +62,7 @@ function orCallback (otherwise) {
   return (path, value) => typeof value === 'function' ? value : otherwise(path, value)
 }
 
-// `true` and `false` stand for something else.
+// `true` and `false` are replaced by other values.
 function orBoolean (otherwise, whenTrue, whenFalse) {
   return (path, value) => {
     if (typeof value === 'boolean') return value ? whenTrue : whenFalse
@@ -84,9 +84,9 @@ const headerNames = listOf((path, value) => {
   return value.toLowerCase()
 })
 
-// Checks an object with these members and no others, and copies it to one without a prototype. A name that is not known throws,
-// or, if it resembles none of ours and there is an `onStranger`, is given to that, with a hint if `meant` (path) has one. `moved`: checks
-// of names that are accepted and not suggested. `others`: what the error says of members that are not known.
+// Checks an object that may have only these members, and copies it to one without a prototype. An unknown name throws. If it does not
+// resemble a known name and there is an `onStranger`, it is passed to that function instead, with the hint that `meant` (path) returns.
+// `moved`: checks for names that are accepted but not suggested. `others`: is added to the error for unknown members.
 function object (shape, { meant = undefined, moved = EMPTY, others = undefined } = EMPTY) {
   const known = Object.keys(shape)
   const expected = known.length > 0 ? `an object with ${known.join(', ')}` : 'an object'
@@ -112,7 +112,7 @@ function object (shape, { meant = undefined, moved = EMPTY, others = undefined }
   return Object.assign(check, { expected })
 }
 
-// Checks attributes as OpenTelemetry has them: strings, numbers, booleans, and arrays of one of these kinds.
+// Checks attributes as OpenTelemetry defines them: strings, numbers, booleans, and arrays of one of these types.
 function attributes (path, value) {
   const read = Object.create(null)
   for (const [name, member] of readOwn(path, value)) {
@@ -136,14 +136,14 @@ function isPrimitive (value) {
 }
 
 /**
- * Reads own enumerable members, each once: with a polluted Object.prototype the inherited ones are not the user's options. A
+ * Reads own enumerable members, each once. Inherited members are not the user's options, since Object.prototype may be polluted. A
  * getter that throws is a wrong option like any other.
  */
 function readOwn (path, value, expected = 'an object') {
   const name = path === '' ? 'options' : path
   if (!isObject(value)) throw wrongValue(name, expected, value)
   try {
-    // Of a Map or Headers: they have no keys of their own, and would be taken for empty.
+    // A Map or Headers has no own keys, and would seem empty.
     if (typeof value.entries === 'function') return Array.from(value.entries(), ([key, member]) => [String(key), member])
     return Object.keys(value).map((key) => [key, value[key]])
   } catch {
@@ -151,7 +151,7 @@ function readOwn (path, value, expected = 'an object') {
   }
 }
 
-/** The bytes of a file, without waiting for one that is none: a pipe, a terminal, a device. Throws. */
+/** Reads a file. Throws on failure. Does not block on a pipe, a terminal or a device. */
 function readFile (path) {
   const file = fs.openSync(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0))
   try {
@@ -160,7 +160,7 @@ function readFile (path) {
     let length = 0
     for (let more = 1; more > 0 && length < bytes.length; length += more) more = fs.readSync(file, bytes, length, bytes.length - length, null)
     if (length > FILE_BYTES_MAX) throw new Error(`it is longer than ${FILE_BYTES_MAX} bytes`)
-    return Buffer.from(bytes.subarray(0, length)) // memory of its length
+    return Buffer.from(bytes.subarray(0, length)) // copied into memory of the right size
   } finally {
     fs.closeSync(file)
   }
@@ -170,7 +170,7 @@ function isObject (value) {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The error of `register` and of adding a route. Codes are API, messages are not. */
+/** The error that `register` and adding a route throw. Codes are API, messages are not. */
 class LightTraceError extends Error {
   /** @param {Code} code */
   constructor (code, message) {
@@ -178,10 +178,10 @@ class LightTraceError extends Error {
     this.code = code
   }
 
-  get name () { return 'LightTraceError' } // no own property, as Node's own errors have it
+  get name () { return 'LightTraceError' } // not an own property, as in Node's errors
 }
 
-// `received` is a text: `describeValue(value)`, or only the type of a value that may be a secret.
+// `received` is a text: `describeValue(value)`, or just the type if the value may be a secret.
 function optionInvalid (path, expected, received) {
   return new LightTraceError('LT_ERR_OPTION_INVALID', `\`${printable(path)}\` must be ${expected}, received ${received}`)
 }
@@ -190,15 +190,15 @@ function wrongValue (path, expected, value) {
   return optionInvalid(path, expected, describeValue(value))
 }
 
-// Words in one case or in camel case, and numbers. Keys and tokens are written otherwise.
+// Words in one case or in camel case, and numbers. Keys and tokens do not look like this.
 const WORD = /^(?:[A-Za-z]?[a-z]{0,20}(?:[A-Z][a-z]{1,20}){0,3}|[A-Z]{2,20}|\d{1,15}|[A-Za-z]{0,8}\d{1,3}[A-Za-z]{0,8})$/
-// Of `user:password@host`, queries and credentials with a name.
+// Excludes `user:password@host`, queries and named credentials.
 const NOT_QUOTED = /[@?]|basic /
 const QUOTED_MAX = 64
 
 /**
- * Describes a value in a few words, without running any of its code. All of the configuration is quoted by this: a text that is not
- * made of plain words and numbers may be a secret in the wrong place.
+ * Describes a value in a few words, without running its code. All messages quote configuration values with this function. A text that
+ * does not consist of plain words and numbers is not shown, because it may be a misplaced secret.
  */
 function describeValue (value) {
   if (typeof value === 'string') {
@@ -213,12 +213,13 @@ function describeValue (value) {
   return !isProxy(value) && Array.isArray(value) ? 'an array' : 'an object' // a revoked proxy throws at isArray
 }
 
-// Longer names are no typing errors, and the distance is quadratic.
+// Longer names are not typos, and the distance takes quadratic time.
 const NAME_MAX = 64
-// A typing error changes a letter or two; in a short name two would make another word of it.
+// A typo changes one or two letters. In a short name two changes would make a different word.
 const LETTERS_PER_ERROR = 3
 const ERRORS_MAX = 2
-// `ignorePaths`, `service`: longer or shorter than ours. Below, too many words begin alike (`keepAlive`).
+// Matches names that are longer or shorter than ours, as `ignorePaths` and `service`. With fewer letters, too many words would match
+// (`keepAlive`).
 const COMMON_START_MIN = 5
 
 /** @returns {string | undefined} the known name that `name` resembles */
@@ -240,7 +241,7 @@ function startAlike (a, b) {
   return Math.min(a.length, b.length) >= COMMON_START_MIN && (a.startsWith(b) || b.startsWith(a))
 }
 
-// Levenshtein's distance row by row; two letters in the wrong order are one error.
+// Levenshtein distance, row by row. Two swapped letters count as one error.
 function editDistance (a, b) {
   let beforePrevious = []
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
@@ -257,7 +258,7 @@ function editDistance (a, b) {
   return previous[b.length]
 }
 
-/** A text of a file without the byte order mark that Windows' editors write. */
+/** Removes the byte order mark that Windows editors write. */
 function withoutMark (text) { return text.replace(/^\ufeff/, '') }
 
 const values = { atLeastOne, attributes, boolean, bytes, callback, count, duration, headerNames, text }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where spans and metrics go: the collector's URL, settled at boot, never by a request.
+// The collector's URL for spans and metrics. It is fixed at startup and never depends on a request.
 
 const { inspect } = require('node:util')
 const { isIPv4 } = require('node:net')
@@ -11,13 +11,13 @@ const URL_LENGTH_MAX = 8192
 
 const EXPECTED_URL = "a URL such as 'http://localhost:4318', with http: or https:"
 
-// A URL with a path is used as it is. One without any would post to '/', where no collector listens.
+// A URL with a path is used unchanged. A URL without a path gets one, because no collector listens on '/'.
 function endpointFromCode (url, path) {
   const hasNoPath = /^[^/]*:\/\/[^/?#]*$/.test(url)
   return hasNoPath ? withPath(new URL(url), path) : new URL(url)
 }
 
-// "OTLP Exporter": the signal's own variable is used as it is, the general one gets v1/traces appended.
+// Specification, "OTLP Exporter": the signal's own variable is used unchanged, and v1/traces is appended to the general one.
 function endpointFromEnvironment (env, path) {
   const read = (name) => env.firstValid([name], `${EXPECTED_URL} and no comma`, (text) => text.includes(',') ? undefined : parseHttpUrl(text))
   const own = read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT')
@@ -34,26 +34,26 @@ function withPath (url, path) {
   return url
 }
 
-/** @returns {URL | undefined} undefined for another scheme too: 'localhost:4318' parses, with the scheme 'localhost:' */
+/** @returns {URL | undefined} also undefined for another scheme: 'localhost:4318' parses, with the scheme 'localhost:' */
 function parseHttpUrl (value) {
   if (value.length > URL_LENGTH_MAX || !URL.canParse(value)) return undefined
   const url = new URL(value)
   return url.protocol === 'http:' || url.protocol === 'https:' ? url : undefined
 }
 
-// Whether the URL is this machine's. WHATWG's parser has written IPv4 in its one dotted form and IPv6 in brackets by now.
+// Whether the URL points to this machine. The WHATWG parser has already normalized IPv4 to dotted form and put IPv6 in brackets.
 function isLoopback ({ hostname }) {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || isIPv4In(hostname, '127.') ||
     hostname === '[::1]' || /^\[::ffff:7f[0-9a-f]{2}:/.test(hostname)
 }
 
-/** Whether the URL is where clouds keep the machine's own credentials; a POST there is always a mistake. */
+/** Whether the URL is an address at which clouds serve the machine's own credentials. A POST there is always a mistake. */
 function isLinkLocal ({ hostname }) {
   return isIPv4In(hostname, '169.254.') || /^\[(?:fe[89ab][0-9a-f]|::ffff:a9fe):/.test(hostname) ||
     hostname === '[fd00:ec2::254]' || hostname === 'metadata.google.internal'
 }
 
-// Not '127.0.0.1.example.com'.
+// Excludes names like '127.0.0.1.example.com'.
 function isIPv4In (hostname, prefix) {
   return hostname.startsWith(prefix) && isIPv4(hostname)
 }
@@ -66,7 +66,7 @@ function basicAuthorization ({ username, password }) {
 }
 
 /**
- * Adds what may hold a secret: util.inspect, JSON.stringify, a spread and a logger see `shown` only.
+ * Adds members that may hold secrets. util.inspect, JSON.stringify, spread and loggers only see `shown`.
  * @template Shown, Secrets
  * @param {Shown} shown
  * @param {Secrets} secrets
@@ -80,12 +80,12 @@ function withSecrets (shown, secrets) {
 
 const PORTS = { 'http:': 80, 'https:': 443 }
 
-/** What a socket connects to: an IPv6 address without its brackets, and the scheme's own port where none is named. */
+/** Returns what a socket connects to: an IPv6 address without brackets, and the scheme's default port if the URL names none. */
 function hostAndPort ({ protocol, hostname, port }) {
   return { host: hostname.startsWith('[') ? hostname.slice(1, -1) : hostname, port: port === '' ? PORTS[protocol] : Number(port) }
 }
 
-/** The names of a variable, the signal's own first; Environment puts another signal's in place of TRACES. */
+/** Returns the names of a variable, the signal's own first. Environment replaces TRACES for other signals. */
 function names (suffix) {
   return [`OTEL_EXPORTER_OTLP_TRACES_${suffix}`, `OTEL_EXPORTER_OTLP_${suffix}`]
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The only reader of process.env, by the rules of OpenTelemetry's "Environment Variable Specification": empty is unset, enums
-// know no case, and what cannot be used is logged and ignored.
+// The only reader of process.env. Follows OpenTelemetry's "Environment Variable Specification": empty means unset, enums are
+// case-insensitive, and invalid values are logged and ignored.
 
 const { attempt } = require('../runtime/report.js')
 const { describeValue, editDistance, inWords } = require('./checks.js')
@@ -9,18 +9,18 @@ const { describeValue, editDistance, inWords } = require('./checks.js')
 const PREFIX = 'OTEL_'
 const BOOLEANS = new Map([['true', true], ['false', false]])
 
-const NAME_LENGTH_MAX = 64 // of a variable; the distance is quadratic
-const VARIABLE_LENGTH_MAX = 65536 // of lists of pairs
+const NAME_LENGTH_MAX = 64 // of a variable name, because the edit distance takes quadratic time
+const VARIABLE_LENGTH_MAX = 65536 // for lists of pairs
 
-// The variables as they are when the options are resolved. Each getter takes names, the most specific first; `undefined` if none
-// holds a usable value.
+// The variables at the time when the options are resolved. Each getter takes names, the most specific first, and returns `undefined` if
+// none has a usable value.
 class Environment {
   #values
   #signal
-  #asked // names that were looked for
+  #asked // names that were looked up
   /** @type {Warning[]} */
   warnings = []
-  news = [] // worth a line at info
+  news = [] // messages to log at info
 
   constructor (values = process.env, signal = 'TRACES', asked = new Set()) {
     this.#values = values
@@ -30,10 +30,10 @@ class Environment {
 
   get values () { return this.#values }
 
-  // The same variables; what is wrong with them is not logged.
+  // Returns the same variables, but drops their warnings.
   muted () { return new Environment(this.#values, this.#signal, this.#asked) }
 
-  // The same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* in place of TRACES. Its warnings are added to ours.
+  // Returns the same variables for another signal: OTEL_EXPORTER_OTLP_METRICS_* instead of TRACES. Shares our warnings and news.
   forSignal (signal) {
     return Object.assign(new Environment(this.#values, signal, this.#asked), { warnings: this.warnings, news: this.news })
   }
@@ -42,7 +42,7 @@ class Environment {
     return this.#signal === 'TRACES' ? text : text.replace('OTLP_TRACES_', `OTLP_${this.#signal}_`)
   }
 
-  /** @returns {{ name: string, value: string } | undefined} the first that is set */
+  /** @returns {{ name: string, value: string } | undefined} the first variable that is set */
   find (...names) {
     for (const asked of names) {
       const name = this.#named(asked)
@@ -69,12 +69,12 @@ class Environment {
     return this.firstValid(names, inWords(known), (value) => known.find((item) => item === value.toLowerCase()))
   }
 
-  // The names of a list that are known; they know no case.
+  // Returns the known names of a list, case-insensitively.
   namesOf (name, known) {
     return this.listOf(name, inWords(known), (item) => known.includes(item.toLowerCase()))?.map((item) => item.toLowerCase())
   }
 
-  // The items of a list that are of use.
+  // Returns the accepted items of a list.
   listOf (name, expected, accepts) {
     const items = this.text(name)?.split(',').map((item) => item.trim()).filter((item) => item !== '')
     return items?.filter((item) => accepts(item) || this.ignored(name, item, expected))
@@ -84,7 +84,7 @@ class Environment {
     this.warn('LT_WARN_ENV', `${name} is ignored: it must be ${expected}, received ${describeValue(value)}`)
   }
 
-  /** A letter of difference to one that is read: the names of the specification differ by more. */
+  /** Warns about names that differ by one letter from a name that is read. Names in the specification differ by more. */
   warnAboutMisspelled () {
     for (const name of Object.keys(this.#values)) {
       if (!name.startsWith(PREFIX) || this.#asked.has(name) || name.length > NAME_LENGTH_MAX) continue
@@ -104,7 +104,7 @@ class Environment {
     if (!this.warnings.some((warning) => warning.message === message)) this.warnings.push({ code, message })
   }
 
-  // What `parse` makes of the first that it does not answer with undefined: a specific one that is no use does not hide the general.
+  // Returns the first result of `parse` that is not undefined. An invalid specific variable does not hide the general one.
   firstValid (names, expected, parse) {
     for (const name of names) {
       const value = this.text(name)
@@ -116,7 +116,7 @@ class Environment {
   }
 }
 
-// Splits 'k=v,k2=v2', percent-encoded; a value is undefined if there is none, or if the pair cannot be decoded.
+// Splits a percent-encoded 'k=v,k2=v2'. A value is undefined if it is missing or if the pair cannot be decoded.
 function pairsIn (text) {
   return text.split(',').filter((pair) => pair.trim() !== '').map((pair) => {
     const equals = pair.indexOf('=')
@@ -126,7 +126,7 @@ function pairsIn (text) {
   })
 }
 
-// AWS Lambda writes it anew for each invocation.
+// AWS Lambda sets it again for each invocation.
 function invocationTraceHeader () {
   return process.env._X_AMZN_TRACE_ID
 }

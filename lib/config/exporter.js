@@ -1,6 +1,6 @@
 'use strict'
 
-// How spans and metrics leave the process: to which exporter, and for OTLP by which request.
+// Settings for how spans and metrics leave the process: the exporter, and for OTLP the request.
 
 const { printable } = require('../runtime/report.js')
 const {
@@ -16,7 +16,7 @@ const EXPORTER_KINDS = ['otlp', 'otlp/stdout', 'console', 'none']
 const EXPECTED_KIND = `'${EXPORTER_KINDS.join("', '")}' or an object with a url`
 const PROTOCOLS = ['http/protobuf', 'http/json', 'grpc']
 
-const AROUND_MS = 30_000 // of a reader of metrics and a processor of logs
+const AROUND_MS = 30_000 // default timeout of a metric reader and a log processor
 
 const GRPC_PORT = '4317'
 
@@ -25,7 +25,7 @@ const EXPORTER = group({ check: checkExporter, default: 'otlp', variables: ['OTE
   url: { check: checkUrl, variables: names('ENDPOINT') },
   headers: { check: checkHeaders, variables: names('HEADERS') },
   compression: { check: literal('none', 'gzip', 'zstd'), default: 'none', variables: names('COMPRESSION') },
-  timeoutMs: { check: duration, default: 10_000, variables: names('TIMEOUT') }, // "OTLP Exporter": for each batch
+  timeoutMs: { check: duration, default: 10_000, variables: names('TIMEOUT') }, // specification, "OTLP Exporter": per batch
   ca: { check: checkPem, variables: names('CERTIFICATE') },
   cert: { check: checkPem, variables: names('CLIENT_CERTIFICATE') },
   key: { check: checkPem, variables: names('CLIENT_KEY') },
@@ -39,7 +39,7 @@ const checkMembers = checkOf({ members: MEMBERS })
 
 function checkExporter (path, value) {
   if (EXPORTER_KINDS.includes(value)) return { __proto__: null, kind: value }
-  if (typeof value?.export === 'function') { // an exporter of the SDK's
+  if (typeof value?.export === 'function') { // an SDK exporter
     throw wrongValue(path, `${EXPECTED_KIND}; an SDK exporter goes into \`spanProcessors: [new BatchSpanProcessor(exporter)]\``, value)
   }
   if (typeof value !== 'object' || value === null) throw wrongValue(path, EXPECTED_KIND, value)
@@ -47,14 +47,14 @@ function checkExporter (path, value) {
 }
 
 function checkUrl (path, value) {
-  // A URL object cannot say whether its '/' was written.
+  // A URL object does not tell whether its '/' was written.
   const isBare = value instanceof URL && value.pathname === '/' && value.href.endsWith('/')
   const text = value instanceof URL ? value.href.slice(0, isBare ? -1 : undefined) : value
   if (typeof text !== 'string' || parseHttpUrl(text) === undefined) throw wrongValue(path, EXPECTED_URL, text)
   return text
 }
 
-// `isShared`: with metrics or logs. Where something else takes the spans, warnings about the exporter's variables are noise.
+// `isShared`: metrics or logs use the exporter too. If something else takes the spans, warnings about the exporter's variables are noise.
 function resolveExporter ({ exporter: given = EMPTY, spanProcessors, tracerProvider }, environment, isShared = false) {
   const kind = given.kind ?? kindFromEnvironment(environment)
   const isGiven = given.kind !== undefined && kind !== 'none'
@@ -69,13 +69,13 @@ function resolveExporter ({ exporter: given = EMPTY, spanProcessors, tracerProvi
 const TRACES_END = /\/v1\/traces$/
 
 /**
- * The exporter of metrics or logs: its own, else that of spans in the code, else what the environment says.
+ * Resolves the exporter of metrics or logs: its own, else the span exporter given in code, else the environment's.
  * @param {'METRICS' | 'LOGS'} signal
  */
 function exporterOfSignal (signal, own = EMPTY, options, environment, timeoutVariable) {
   const env = environment.forSignal(signal)
   const path = `v1/${signal.toLowerCase()}`
-  // An exporter in the code is for this signal too, with its headers, unless another place is named for it.
+  // A span exporter given in code serves this signal too, with its headers, unless this signal has its own URL.
   const isElsewhere = own.url !== undefined || env.text('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== undefined
   const shared = !isElsewhere && options.exporter?.kind === 'otlp' ? options.exporter : EMPTY
   return otlpSettings('otlp', { ...shared, ...own, kind: 'otlp' }, endpointOfSignal(path, own, shared, env), env, timeoutVariable, AROUND_MS)
@@ -85,13 +85,13 @@ function endpointOfSignal (path, own, shared, env) {
   if (own.url !== undefined) return endpointFromCode(own.url, path)
   if (shared.url === undefined) return endpointFromEnvironment(env, path)
   const url = endpointFromCode(shared.url, path)
-  // A path of its own says nothing about another signal, but for the usual one.
+  // A custom path for spans says nothing about another signal's path. Only a path that ends in /v1/traces is converted.
   if (!url.pathname.endsWith(path)) url.pathname = TRACES_END.test(url.pathname) ? url.pathname.replace(TRACES_END, `/${path}`) : `/${path}`
   return url
 }
 
-// `timeoutVariable` and its default `aroundMs` are those of what stands around the exporter, a processor or a reader. `idle`: it
-// gets no spans, because span processors or a tracer provider take them.
+// `timeoutVariable` and its default `aroundMs` belong to the processor or reader that surrounds the exporter. `idle`: the exporter gets
+// no spans, because span processors or a tracer provider take them.
 function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0, idle = false) {
   warnAboutEndpoint(url, given, env)
   const isSecure = url.protocol === 'https:'
@@ -106,7 +106,7 @@ function otlpSettings (kind, given, url, env, timeoutVariable, aroundMs = 0, idl
     compression: compressionHere(settled(MEMBERS.compression, given.compression, { env }), env),
     timeoutMs: given.timeoutMs === undefined ? timeoutFromEnvironment(env, timeoutVariable, aroundMs) : given.timeoutMs || DURATION_MAX_MS,
     proxy,
-    printableUrl: `${url.origin}${url.pathname}` // without the query, in which some vendors take their key
+    printableUrl: `${url.origin}${url.pathname}` // without the query, where some vendors expect their API key
   }, { url: url.href, headers: Object.freeze(headers), ca, cert, key })
 }
 
@@ -114,7 +114,7 @@ function checkPem (path, value) {
   return require('./tls-and-proxy.js').checkPem(path, value)
 }
 
-// The variable may name several. We have one exporter; the first that is known is taken.
+// The variable may name several exporters. We have one, so the first known name is used.
 function kindFromEnvironment (env) {
   const [name] = EXPORTER.variables
   const [kind, ...others] = env.namesOf(name, EXPORTER_KINDS) ?? []
@@ -122,14 +122,14 @@ function kindFromEnvironment (env) {
   return kind ?? 'otlp'
 }
 
-/** zstd where this Node has it, 22.15 and later: a fleet may have both. */
+/** Falls back to gzip if this Node has no zstd (before 22.15), because a fleet may run several versions. */
 function compressionHere (compression, env) {
   if (compression !== 'zstd' || 'zstdCompress' in require('node:zlib')) return compression
   env.warn('LT_WARN_COMPRESSION', 'zstd needs Node 22.15 or later: gzip is used')
   return 'gzip'
 }
 
-// 0 is "no limit" in both. The shorter one holds, as it would with a batch processor around an exporter.
+// 0 means "no limit" in both. The shorter timeout applies, as with a batch processor around an exporter.
 function timeoutFromEnvironment (env, timeoutVariable, aroundMs) {
   const request = settled(MEMBERS.timeoutMs, undefined, { env })
   const around = env.integer([timeoutVariable], { max: DURATION_MAX_MS }) ?? aroundMs
@@ -146,7 +146,7 @@ function warnAboutEndpoint (url, given, env) {
   }
 }
 
-// We speak http/protobuf only. A URL from code says that it is meant for us.
+// Only http/protobuf is supported. A URL given in code is meant for us, so the protocol variables do not apply to it.
 function warnAboutProtocol (url, given, env) {
   const protocol = given.url === undefined ? env.oneOf(names('PROTOCOL'), PROTOCOLS) : undefined
   const unsupported = protocol !== undefined && protocol !== 'http/protobuf'
@@ -156,19 +156,19 @@ function warnAboutProtocol (url, given, env) {
   env.warn('LT_WARN_PROTOCOL', what + where)
 }
 
-// The headers that go to the collector. They may hold an API key: they are never in a message, and not sent in clear text beyond
-// this machine unless asked for. They are checked here for good: the exporter writes them as they are.
+// The headers that are sent to the collector. They may hold an API key, so they are never in a message, and never leave this machine in
+// clear text unless the user asks for it. This check is final: the exporter writes them unchanged.
 
 const HEADERS_MAX = 64
 const VALUE_LENGTH_MAX = 8192
 
-// The request's own; another value would break it.
+// Set by the request itself. Another value would break it.
 const RESERVED = new Set([
   'connection', 'content-encoding', 'content-length', 'content-type', 'expect', 'host', 'keep-alive',
   'te', 'trailer', 'transfer-encoding', 'upgrade'
 ])
 
-// Errors name types only: the value may be the key itself.
+// Errors name only types, because the value may be the API key itself.
 function checkHeaders (path, value) {
   if (typeof value !== 'object') throw optionInvalid(path, 'an object', `a value of type ${typeof value}`)
   const headers = Object.create(null)
@@ -181,7 +181,7 @@ function checkHeaders (path, value) {
   return headers
 }
 
-// User and password of the URL become a header, so that the URL can be shown. A header that was given wins.
+// User and password of the URL become a header, so that the URL can be shown. A given header takes precedence.
 function resolveHeaders (url, given, env, isProxied) {
   const [own, general] = MEMBERS.headers.variables
   const headers = Object.assign(Object.create(null), parseHeaders(env, general), parseHeaders(env, own), given.headers)
@@ -190,14 +190,14 @@ function resolveHeaders (url, given, env, isProxied) {
   else if (authorization !== '') headers.authorization ??= authorization
   url.username = ''
   url.password = ''
-  // A proxy reads clear text, even if the collector seems to be on this machine.
+  // A proxy can read clear text, even if the collector seems to be on this machine.
   if (url.protocol !== 'https:' && (isProxied || !isLoopback(url))) guardCredentials(headers, given, env)
   return headers
 }
 
 function guardCredentials (headers, given, env) {
   const credentials = Object.keys(headers).filter((name) => CREDENTIAL.test(name))
-  // OpenTelemetry defines INSECURE for gRPC; setting it says that clear text will do.
+  // OpenTelemetry defines INSECURE for gRPC. Setting it means that clear text is acceptable.
   const isAllowed = settled(MEMBERS.insecureHeaders, given.insecureHeaders, { env })
   if (credentials.length === 0) return
   if (!isAllowed) for (const name of credentials) delete headers[name]
@@ -224,7 +224,7 @@ function parseHeaders (env, name) {
   return headers
 }
 
-// 'Authorization: Bearer ...' in a variable puts the secret into what we read as the name.
+// 'Authorization: Bearer ...' in a variable puts the secret into the part that we parse as the name.
 function nameOf (name) {
   return TOKEN.test(name) ? `the header '${printable(name, 64)}'` : 'a header'
 }

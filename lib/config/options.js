@@ -1,7 +1,7 @@
 'use strict'
 
-// Resolves the options of `register` and the environment to one frozen object in which every field is present. Code wins
-// over environment. Wrong options throw; wrong variables are logged and ignored.
+// Resolves the options of `register` and the environment to one frozen object with all fields present. Options override variables. Wrong
+// options throw. Wrong variables are logged and ignored.
 
 const { printable } = require('../runtime/report.js')
 const { EMPTY, describeValue, literal } = require('./checks.js')
@@ -15,10 +15,10 @@ const { MOVED, OPTIONS, ROUTE, VARIABLES } = require('./table.js')
 
 module.exports = { resolveOptions, resolveRouteOptions, resolveLive }
 
-// Fastify's own, which it hands on to every plugin. fastify-cli and @fastify/autoload add those of their users.
+// Fastify's own options, which it passes to every plugin. fastify-cli and @fastify/autoload add those of their users.
 const REGISTER_OPTIONS = ['prefix', 'logLevel', 'logSerializers']
 
-/** What to use for an option that others have, or that stands one level too high (`handler`, `metricsPath`); undefined for other names. */
+/** Returns what to use instead of another library's option, or of one that is a level too high (`handler`, `metricsPath`), or undefined. */
 function meant (name) {
   const [hint] = ELSEWHERE.find(([, ...names]) => names.includes(name)) ?? []
   if (hint !== undefined) return hint
@@ -31,7 +31,7 @@ function meant (name) {
   }
 }
 
-// What to use where a name alone is no help, and what it is called elsewhere.
+// For options whose name alone is not a helpful hint: the hint, then the names in other libraries.
 const ELSEWHERE = [
   ["exporter: { url: 'http://localhost:4318' }", 'endpoint', 'url', 'collector', 'collectorUrl', 'otlpEndpoint', 'exporterUrl', 'urls', 'exporterUrls', 'dsn'],
   ['exporter: { headers, compression, timeoutMs }', 'compression', 'timeout', 'timeoutMs'],
@@ -52,15 +52,15 @@ const ELSEWHERE = [
 const checkOptions = checkOf({ members: OPTIONS }, meant, { ...movedRows(), replyHeader: { check: literal('server-timing', false) } })
 const checkRoute = checkOf({ members: ROUTE, whenTrue: EMPTY, whenFalse: { ignore: true } })
 
-// What more than its own row decides about, and what is read only where it is asked for.
+// Not in ROWS: options that depend on more than their own row, and options that are read only on demand.
 const { serviceName, resource, exporter, logs, metrics, headers, ...ROWS } = { ...OPTIONS, ...VARIABLES, ...withoutMoved(), ...movedRows() }
 
-/** @returns {Record<keyof typeof MOVED, OptionRow>} the rows of settings that are members of a group as options */
+/** @returns {Record<keyof typeof MOVED, OptionRow>} the rows of top-level settings whose options are members of a group */
 function movedRows () {
   return /** @type {any} */ (Object.fromEntries(Object.entries(MOVED).map(([name, [group, member]]) => [name, OPTIONS[group].members[member]])))
 }
 
-/** The groups without those members. */
+/** Returns the groups without those members. */
 function withoutMoved () {
   const groups = /** @type {Pick<typeof OPTIONS, 'keep' | 'slow' | 'spans' | 'buffer' | 'limits'>} */ ({})
   for (const [group, member] of Object.values(MOVED)) {
@@ -88,18 +88,18 @@ function resolveOptions (userOptions = EMPTY, environment = undefined) {
     serviceName: resource.attributes['service.name'],
     resource,
     exporter: resolveExporter(given, env, hasMetrics || hasLogs),
-    namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`: those that never end, at the application's end
-    logIds: (given.logs?.ids ?? given.logs) !== false, // on the application's own lines
+    namesOpen: env.text('LIGHT_TRACE_VIEWER') !== undefined, // under `npx light-trace`, spans that never end are sent when the application closes
+    logIds: (given.logs?.ids ?? given.logs) !== false, // in the application's own log lines
     exportedLogs: hasLogs ? signals().resolveLogs(given, env, settings.limits) : null,
     metrics: hasMetrics ? signals().resolveMetrics(given, env) : null,
     platform: serverlessPlatform(env),
-    // Last: a copy of all that was found above.
+    // Last, because it copies the warnings of everything above.
     warnings: Object.freeze(env.warnAboutMisspelled().warnings.slice()),
     news: Object.freeze(env.news.slice())
   })
 }
 
-/** What is set and has no effect, or another than it seems. */
+/** Warns about options that have no effect, or a different effect than expected. */
 function warnAboutUnread (given, settings, env) {
   if (settings.recorder?.blockedLoop && settings.blockedLoop === null) env.warn('LT_WARN_RECORDER', 'keep.recorder.blockedLoop has no effect without slow.blockedLoop')
   if (settings.keep?.slow && settings.slow.afterMs === Infinity && settings.configFile === null) env.warn('LT_WARN_OPTION_MEANING', 'keep.slow keeps nothing but requests of routes with their own `slow`: the option `slow` is false')
@@ -116,7 +116,7 @@ function expressionWarning (pattern) {
   return `ignore: ${describeValue(pattern)} is read as a path, in which * alone stands for anything. Write a regular expression without the quotes: ignore: [/^\\/health\\/.*/]`
 }
 
-/** The variables, or what stands for them in the file of OTEL_CONFIG_FILE; and what that says beside them. */
+/** Returns the variables, or the values that replace them if OTEL_CONFIG_FILE is set. `fromFile` has the file's other settings. */
 function environmentOf (variables) {
   const given = new Environment(variables)
   const file = given.text('OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE')
@@ -127,20 +127,20 @@ function environmentOf (variables) {
   return { env, fromFile }
 }
 
-/** A route's own `config.trace`. */
+/** Resolves a route's `config.trace`. */
 function resolveRouteOptions (value) {
   const given = value === undefined ? EMPTY : checkRoute('config.trace', value)
   return Object.freeze({ off: given.ignore === true, ...settle(ROUTE, given) })
 }
 
-/** What `configFile` says; undefined where it says nothing. Throws where it is wrong. The logger knows its levels, see AppLogs.checkLevels(). */
+/** Resolves the content of `configFile`. Absent members are undefined. Throws if it is invalid, except for levels: see AppLogs.checkLevels(). */
 function resolveLive (value) {
   const { logs, ...given } = checkOf({ members: liveRows(OPTIONS) }, meant)('configFile', value)
   const live = { sampler: undefined, keep: undefined, slow: undefined, ignore: undefined, logs }
-  const context = { env: new Environment() } // what a variable says of a member that the file leaves out
+  const context = { env: new Environment() } // for members that the file omits but a variable sets
   for (const [name, member] of Object.entries(given)) live[name] = settled(ROWS[name], member, context)
   return live
 }
 
-// Of metrics and exported log lines, loaded where there are any.
+// For metrics and exported log lines, loaded only if there are any.
 function signals () { return require('./signals.js') }

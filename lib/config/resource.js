@@ -1,6 +1,6 @@
 'use strict'
 
-// The resource: attributes that all spans and metrics share, from options, variables, package.json and files of the platform.
+// The resource: attributes that all spans and metrics share. They come from options, variables, package.json and files of the platform.
 // https://opentelemetry.io/docs/specs/semconv/resource/
 
 const fs = require('node:fs')
@@ -18,7 +18,7 @@ module.exports = { resolveResource, detectPlatform, serverlessPlatform }
 const UNKNOWN_SERVICE = 'unknown_service:node'
 const MEBIBYTE = 1024 * 1024
 
-/** From the weakest source to the strongest: what is detected, OTEL_RESOURCE_ATTRIBUTES, code. */
+/** Merges the sources, lowest precedence first: detected attributes, OTEL_RESOURCE_ATTRIBUTES, code. */
 function resolveResource (given = EMPTY, serviceName, env, omitted = []) {
   const fromEnvironment = parseAttributes(env)
   const manifest = packageManifest() ?? { name: env.text('npm_package_name'), version: env.text('npm_package_version') }
@@ -33,7 +33,7 @@ function resolveResource (given = EMPTY, serviceName, env, omitted = []) {
 
 function detected (serviceVersion) {
   return {
-    'service.name': UNKNOWN_SERVICE, // the first of the list, where readers look for it
+    'service.name': UNKNOWN_SERVICE, // first in the list, where people look for it
     'service.version': serviceVersion,
     'service.instance.id': randomUUID(),
     'telemetry.sdk.name': 'light-trace',
@@ -46,7 +46,7 @@ function detected (serviceVersion) {
   }
 }
 
-// "Resource SDK": in case of any error the entire value is discarded.
+// Specification, "Resource SDK": on any error the entire value is discarded.
 function parseAttributes (env) {
   const name = 'OTEL_RESOURCE_ATTRIBUTES'
   const text = env.text(name) ?? ''
@@ -57,34 +57,34 @@ function parseAttributes (env) {
 }
 
 /**
- * Name and version of the application: of the package.json nearest to the script that was started, or, if that is a tool out of
- * node_modules (fastify-cli, a test runner), nearest to the working directory.
+ * Returns name and version of the application, from the package.json nearest to the started script. If the script is a tool in
+ * node_modules (fastify-cli, a test runner), from the one nearest to the working directory.
  * @returns {{ name: string, version: string | undefined } | undefined}
  */
 function packageManifest () {
   try {
     const script = process.argv[1]
-    const started = script === undefined ? undefined : fs.realpathSync.native(script) // the other one asks about each folder
+    const started = script === undefined ? undefined : fs.realpathSync.native(script) // plain realpathSync checks each folder
     const isTool = started === undefined || started.split(path.sep).includes('node_modules')
     for (let directory = isTool ? process.cwd() : path.dirname(started); ; directory = path.dirname(directory)) {
       const manifest = readManifest(path.join(directory, 'package.json'))
       if (manifest !== undefined || directory === path.dirname(directory)) return manifest
     }
-  } catch {} // no such script, or a working directory that is gone
+  } catch {} // the script or the working directory does not exist
 }
 
-// A package.json without a name ({ "type": "commonjs" }) marks a folder of a package; the search goes on.
+// A package.json without a name ({ "type": "commonjs" }) only marks a folder of a package, so the search continues.
 function readManifest (file) {
   try {
     const stat = fs.statSync(file, { throwIfNoEntry: false })
     if (stat === undefined || stat.size > MEBIBYTE) return undefined
     const { name, version } = Object.assign(Object.create(null), JSON.parse(fs.readFileSync(file, 'utf8')))
     if (typeof name === 'string' && name !== '') return { name, version: typeof version === 'string' ? version || undefined : undefined }
-  } catch {} // what cannot be read is none
+  } catch {} // an unreadable file counts as absent
 }
 
-// The platform: container, Kubernetes, functions, clouds, by variables and files. No request is made: a metadata server
-// that is not there costs a second at every start. Command lines and users are not read, because they may hold secrets.
+// Detects the platform (container, Kubernetes, functions, clouds) from variables and files. It makes no requests, because a missing
+// metadata server would cost a second at every start. It does not read command lines and users, which may hold secrets.
 
 const CGROUP = '/proc/self/cgroup'
 const MOUNTS = '/proc/self/mountinfo'
@@ -93,11 +93,11 @@ const NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace'
 const FILE_CHARS_MAX = 65536
 const VALUE_CHARS_MAX = 1024
 
-// Before the id: a slash, `docker-` or `cri-containerd-`, or a last colon. After it: `.scope`, or folders of the container's own.
+// Before the id: a slash, `docker-` or `cri-containerd-`, or a final colon. After it: `.scope`, or folders that the container created.
 const CGROUP_ID = /[/:-]([0-9a-f]{64})(?=\.scope|\/|$)/g
 const FARGATE_ID = /\/([0-9a-f]{32}-[0-9]{6,12})$/
-// Docker's containers/<id>/hostname, Podman's and CRI-O's overlay-containers/<id>/userdata/hostname. containerd's
-// sandboxes/<id>/hostname is the pod's.
+// Matches Docker's containers/<id>/hostname, and overlay-containers/<id>/userdata/hostname of Podman and CRI-O. Does not match
+// containerd's sandboxes/<id>/hostname, whose id is the pod's.
 const HOSTNAME_MOUNT = /[/-]containers\/([0-9a-f]{64})\/\S*$/
 const POD_MOUNT = /\/pods\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})\/etc-hosts$/
 const CONTAINER_MOUNT = /\/pods\/[0-9a-f-]{32,36}\/containers\/([^/\s]{1,63})\/[^/\s]{1,64}$/
@@ -110,7 +110,7 @@ function serverlessPlatform (env) {
   return isCloudRun ? 'cloud_run' : null
 }
 
-/** Makes attributes of the environment and files; read(path) answers '' for one that cannot be read. */
+/** Returns attributes from the environment and files. read(path) returns '' for an unreadable file. */
 function detectPlatform (env, read = readStart) {
   const isKubernetes = env.text('KUBERNETES_SERVICE_HOST') !== undefined
   let containerId = containerIn(read(CGROUP))
@@ -124,7 +124,7 @@ function detectPlatform (env, read = readStart) {
   return found
 }
 
-// The innermost container's id, in the first line that has one.
+// Returns the id of the innermost container, from the first line that has one.
 function containerIn (cgroup) {
   for (const line of cgroup.split('\n')) {
     const id = [...line.matchAll(CGROUP_ID)].at(-1) ?? FARGATE_ID.exec(line)
@@ -132,18 +132,18 @@ function containerIn (cgroup) {
   }
 }
 
-// What a pattern finds in the place that is mounted at `point`: the fourth field of a line, before the point.
+// Matches a pattern against the source that is mounted at `point`: the fourth field of the line, before the mount point.
 function inMount (mounts, point, pattern) {
   const at = mounts.indexOf(` ${point} `)
   return at === -1 ? undefined : pattern.exec(mounts.slice(mounts.lastIndexOf('\n', at) + 1, at))?.[1]
 }
 
-// The variables are the names under which the downward API is used most: the operator's, and those of examples.
+// The variables have the most common names for the downward API: the operator's, and those of examples.
 function podOf (env, mounts, read) {
   const node = env.text('K8S_NODE_NAME', 'NODE_NAME', 'OTEL_RESOURCE_ATTRIBUTES_NODE_NAME')
   const host = env.text('HOSTNAME')
   return {
-    // In the host's network the name is the node's.
+    // With host networking, HOSTNAME is the node's name.
     'k8s.pod.name': env.text('K8S_POD_NAME', 'POD_NAME', 'OTEL_RESOURCE_ATTRIBUTES_POD_NAME') ?? (host === node ? undefined : host),
     'k8s.pod.uid': env.text('K8S_POD_UID', 'POD_UID', 'OTEL_RESOURCE_ATTRIBUTES_POD_UID') ?? inMount(mounts, '/etc/hosts', POD_MOUNT),
     'k8s.namespace.name': env.text('K8S_NAMESPACE_NAME', 'K8S_NAMESPACE', 'POD_NAMESPACE') ?? read(NAMESPACE).trim(),
@@ -155,7 +155,7 @@ function podOf (env, mounts, read) {
 function cloudOf (env, isKubernetes) {
   const text = (...names) => env.text(...names)
   const faas = (name, version) => ({ 'faas.name': text(name), 'faas.version': text(version) })
-  if (text('VERCEL')) return { 'cloud.region': text('VERCEL_REGION') } // beneath it is a Lambda that is not the user's
+  if (text('VERCEL')) return { 'cloud.region': text('VERCEL_REGION') } // it runs on a Lambda that is not the user's
   if (text('AWS_LAMBDA_FUNCTION_NAME')) {
     const logGroup = text('AWS_LAMBDA_LOG_GROUP_NAME')
     return {
@@ -171,7 +171,7 @@ function cloudOf (env, isKubernetes) {
     return { ...cloud('gcp', 'gcp_app_engine'), ...faas('GAE_SERVICE', 'GAE_VERSION'), 'faas.instance': text('GAE_INSTANCE') }
   }
   if (text('K_SERVICE')) {
-    // Knative sets the same variables on any cluster; outside of one they are Cloud Run's, or those of functions on it.
+    // Knative sets the same variables on any cluster. Outside Kubernetes they come from Cloud Run or from Cloud Functions on it.
     const platform = text('FUNCTION_TARGET') ? 'gcp_cloud_functions' : 'gcp_cloud_run'
     return { ...!isKubernetes && cloud('gcp', platform), ...faas('K_SERVICE', 'K_REVISION') }
   }

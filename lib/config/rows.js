@@ -1,6 +1,6 @@
 'use strict'
 
-// How a row of the table of options is read: what checks a value that is given, and what the setting is. OptionRow in types.d.ts says what is in it.
+// Reads rows of the table of options: makes the check of a given value, and the setting. OptionRow in types.d.ts describes a row.
 
 const { EMPTY, object, orBoolean } = require('./checks.js')
 
@@ -11,7 +11,7 @@ function group (row, members) {
   return { ...row, members }
 }
 
-/** @param {OptionRow} row @param {Record<string, OptionRow>} [moved] names that are accepted and not suggested */
+/** @param {OptionRow} row @param {Record<string, OptionRow>} [moved] names that are accepted but not suggested */
 function checkOf (row, meant = undefined, moved = EMPTY) {
   const { check, members, whenTrue, whenFalse, others } = own(row)
   if (check !== undefined) return check
@@ -20,7 +20,7 @@ function checkOf (row, meant = undefined, moved = EMPTY) {
   return whenTrue === undefined ? checkMembers : orBoolean(checkMembers, whenTrue, whenFalse)
 }
 
-/** The rows that a file may change, and of each group those of its members. */
+/** Returns the rows that `configFile` may change, with only those members of each group that it may change. */
 function liveRows (rows) {
   return Object.fromEntries(Object.entries(rows).flatMap(([name, whole]) => {
     const { live, members, ...row } = own(whole)
@@ -32,7 +32,7 @@ function liveRows (rows) {
 }
 
 /**
- * The settings of rows: what is given, else what a variable says, else the default.
+ * Returns the settings of rows: the given value, else that of a variable, else the default.
  * @template {Record<string, any>} Rows @param {Rows} rows @returns {SettingsOf<Rows>}
  */
 function settle (rows, given, context) {
@@ -49,7 +49,7 @@ function settled (row, given, context = EMPTY) {
   return value === null || resolve === undefined ? value : resolve(value, context)
 }
 
-/** What others put on Object.prototype is in no row. @param {OptionRow} row @returns {OptionRow} */
+/** Copies a row without prototype, so that it inherits nothing that others put on Object.prototype. @param {OptionRow} row @returns {OptionRow} */
 function own (row) {
   return Object.assign(Object.create(null), row)
 }

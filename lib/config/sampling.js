@@ -1,6 +1,6 @@
 'use strict'
 
-// What is recorded, as settings: which traces are sampled, by which lib/sampling/sampler.js decides, and which requests get no span.
+// Settings for what is recorded: which traces are sampled, as lib/sampling/sampler.js decides, and which requests get no span.
 
 const { isRegExp } = require('node:util/types')
 const { EMPTY, isObject, notNegative, wrongValue, listOf } = require('./checks.js')
@@ -29,7 +29,7 @@ function checkSampler (path, value) {
   return Object.freeze({ kind: 'per_second', ratio: undefined, perSecond, parentBased: true })
 }
 
-// The names without `parentbased_` decide anew in each service, as OpenTelemetry defines them.
+// As OpenTelemetry defines it, samplers without `parentbased_` decide again in each service.
 function samplerFromEnvironment ([variable, arg], env) {
   const names = [...KIND_FROM_NAME.keys()]
   const name = env.oneOf([variable], [...names, ...names.map((name) => PARENT_BASED + name)]) ?? 'parentbased_always_on'
@@ -42,7 +42,7 @@ function samplerFromEnvironment ([variable, arg], env) {
 }
 
 function ratioFromEnvironment (variable, env) {
-  // Number('0x1') is 1: only what is written as a decimal number counts.
+  // Number('0x1') is 1, but only decimal numbers are accepted.
   const isDecimal = (text) => /^[0-9.]{1,40}(?:[eE]-?[0-9]{1,3})?$/.test(text)
   return env.firstValid([variable], 'a ratio from 0 to 1', (text) => isDecimal(text) && isRatio(Number(text)) ? Number(text) : undefined) ?? 1
 }
@@ -51,39 +51,39 @@ function isRatio (value) {
   return typeof value === 'number' && value >= 0 && value <= 1
 }
 
-// The two ends of the ratio need no arithmetic per request.
+// The ratios 0 and 1 need no arithmetic per request.
 function samplerOf (kind, ratio = undefined, parentBased = true) {
   if (kind === 'always_on' || ratio === 1) return Object.freeze({ kind: 'always_on', ratio: 1, parentBased })
   if (kind === 'always_off' || ratio === 0) return Object.freeze({ kind: 'always_off', ratio: 0, parentBased })
   return Object.freeze({ kind, ratio, parentBased })
 }
 
-// Which requests get no span. Patterns are compiled once; a request is compared in time linear in its path, whatever a caller
-// sends: the glob has one wildcard and no backtracking.
+// Which requests get no span. Patterns are compiled once. Matching takes time linear in the path, whatever a client sends, because a glob
+// has one kind of wildcard and no backtracking.
 
 const EXPECTED_PATTERN = "a path such as '/health' or '/assets/*', a RegExp, a function (request) => boolean, or an array of these"
 
 const PATH_END = /[?#]/
 
-// The result is a list of patterns, also where a single one was given.
+// Returns a list of patterns, even for a single one.
 function checkIgnore (path, value) {
   return Array.isArray(value) ? listOf(checkPattern)(path, value) : [checkPattern(path, value)]
 }
 
 function checkPattern (path, value) {
   if (typeof value === 'function') return value
-  // A copy, because a RegExp with the flag g or y carries state that belongs to the user's own matching.
+  // A copy, because a RegExp with the flag g or y has state that belongs to the user's own matching.
   if (isRegExp(value)) return new RegExp(value)
   if (isGlob(value)) return value
   throw wrongValue(path, EXPECTED_PATTERN, value)
 }
 
-// A text that does not start as a path does can never match, nor can one with a query.
+// A text that does not start like a path, or that has a query, can never match.
 function isGlob (value) {
   return typeof value === 'string' && (value[0] === '/' || value[0] === '*') && !value.includes('?')
 }
 
-/** Whether a path is written as a regular expression is: '/health/.*', '/users/(a|b)', '*\\.js$'. */
+/** Whether a path looks like a regular expression: '/health/.*', '/users/(a|b)', '*\\.js$'. */
 function isLikeExpression (pattern) {
   return typeof pattern === 'string' && /\.[*+]|[\\(\]]|\$$/.test(pattern)
 }
@@ -92,7 +92,7 @@ function ignoreFromEnvironment ([variable], env) {
   return env.listOf(variable, "a comma-separated list of paths that start with '/' or '*', without '?'", isGlob)
 }
 
-/** @returns {((request: FastifyRequest) => boolean) | null} which throws what a user's function throws; null: all are traced */
+/** @returns {((request: FastifyRequest) => boolean) | null} throws what a user's function throws; null: all requests are traced */
 function compileIgnore (patterns) {
   if (patterns === undefined || patterns.length === 0) return null
   const matchers = patterns.filter((pattern) => typeof pattern !== 'function').map((pattern) => isRegExp(pattern) ? matcherOf(pattern) : compileGlob(pattern))
@@ -109,12 +109,12 @@ function compileIgnore (patterns) {
 
 function matcherOf (expression) {
   return (path) => {
-    expression.lastIndex = 0 // with the flag g or y it moves on with each match
+    expression.lastIndex = 0 // with the flag g or y it advances with each match
     return expression.test(path)
   }
 }
 
-// Each part is searched once from where the last was found: the leftmost find is always good enough, so nothing is tried again.
+// Each part is searched once, starting after the previous part. The leftmost match is always good enough, so nothing is retried.
 function compileGlob (glob) {
   const [head, ...between] = glob.split('*')
   if (between.length === 0) return (path) => path === glob
@@ -128,11 +128,11 @@ function compileGlob (glob) {
       if (found === -1) return false
       from = found + between[i].length
     }
-    return from <= end // the parts must not share characters with the tail
+    return from <= end // the parts must not overlap the tail
   }
 }
 
-// The path that the client sent: before Fastify's rewriteUrl, which leaves it in `originalUrl`, and cut where its router cuts it.
+// Returns the path that the client sent: the one before Fastify's rewriteUrl (kept in `originalUrl`), cut where Fastify's router cuts it.
 function rawPath (raw) {
   const url = raw.originalUrl ?? raw.url ?? ''
   const end = url.search(PATH_END)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where metrics and exported log lines go, and which. Loaded only where there are any.
+// Settings for metrics and exported log lines: which are exported, and where to. Loaded only if there are any.
 
 const { EMPTY, isObject } = require('./checks.js')
 const { EXPORTER_KINDS, exporterOfSignal } = require('./exporter.js')
@@ -10,7 +10,7 @@ const { LOG_RECORDS, OPTIONS, PROMETHEUS } = require('./table.js')
 const METRIC_KINDS = ['otlp', 'otlp/stdout', 'prometheus', 'none']
 const EXCEPTION_SIGNALS = ['logs', 'logs/dup']
 
-/** @returns {object | null} null where neither code nor environment asks for metrics */
+/** @returns {object | null} null if neither code nor environment asks for metrics */
 function resolveMetrics (options, env) {
   const given = options.metrics ?? EMPTY
   const kinds = metricKinds(given, options, env)
@@ -23,7 +23,7 @@ function resolveMetrics (options, env) {
   })
 }
 
-/** The option, else the variable, else the exporter of spans that is given in code. */
+/** From the option, else the variable, else the span exporter that is given in code. */
 function metricKinds (given, options, env) {
   if (given.exporter !== undefined) return [given.exporter.kind].filter((kind) => kind !== 'none')
   const named = env.namesOf(...OPTIONS.metrics.members.exporter.variables, METRIC_KINDS)
@@ -32,7 +32,7 @@ function metricKinds (given, options, env) {
   return [options.exporter?.kind ?? 'otlp'].filter((kind) => kind === 'otlp' || kind === 'otlp/stdout')
 }
 
-/** @returns {object | null} null where neither code nor environment asks for lines or exceptions to be exported */
+/** @returns {object | null} null if neither code nor environment asks to export log lines or exceptions */
 function resolveLogs (options, env, limits) {
   const given = typeof options.logs === 'object' ? options.logs : EMPTY
   const named = logKind(given, options, env)
@@ -47,10 +47,10 @@ function resolveLogs (options, env, limits) {
   return Object.freeze({
     ...settle(rows, given, { env }),
     exporter: kind === 'otlp' ? exporterOfSignal('LOGS', isObject(given.export) ? given.export : EMPTY, options, env, 'OTEL_BLRP_EXPORT_TIMEOUT') : null,
-    isText: kind === 'console', // where there is no exporter: text in place of OTLP JSON
+    isText: kind === 'console', // without an exporter: text instead of OTLP JSON
     lines: named !== 'none',
-    exceptions, // 'logs': records in place of the spans' events; 'logs/dup': both
-    byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` asks for lines, whatever the logger is
+    exceptions, // 'logs': records instead of span events; 'logs/dup': both
+    byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` wants lines, whatever the logger is
     flushDelayMs: records.flushDelayMs ?? options.buffer?.flushDelayMs ?? OPTIONS.buffer.members.flushDelayMs.default,
     maxRecords: records.maxRecords,
     attributes: records.attributes ?? limits.attributes,
@@ -58,7 +58,7 @@ function resolveLogs (options, env, limits) {
   })
 }
 
-/** The option, else the variable. `true` means the exporter of spans, where that is one of ours. */
+/** From the option, else the variable. `true` means the span exporter, if it is one of ours. */
 function logKind (given, options, env) {
   if (given.export === false) return 'none'
   if (isObject(given.export)) return given.export.kind

@@ -1,8 +1,8 @@
 'use strict'
 
-// All that can be set, a row each (OptionRow of types.d.ts says what is in it). Checks and settings are made of it, and what a file
-// may change while the application runs; so are the tables of docs/options.md and docs/environment.md and the options' part of
-// index.d.ts, by npm run docs:tables.
+// All settings, one row each (OptionRow in types.d.ts describes a row). Checks, settings and the members that `configFile` may change are
+// made from these rows. `npm run docs:tables` also makes the tables of docs/options.md and docs/environment.md from them, and the options
+// in index.d.ts.
 
 const path = require('node:path')
 const {
@@ -16,8 +16,8 @@ const { SAMPLER, checkIgnore, compileIgnore, ignoreFromEnvironment } = require('
 
 const NONE = Object.freeze([])
 
-const BLOCKED_AFTER_MIN_MS = 20 // a timer of Node is late by some of them on any busy machine
-const INTERVAL_MIN_MS = 100 // below, a mistaken unit would send hundreds of times a second
+const BLOCKED_AFTER_MIN_MS = 20 // on any busy machine, Node's timers are late by some milliseconds
+const INTERVAL_MIN_MS = 100 // without this minimum, a value in the wrong unit could send hundreds of times a second
 
 const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none']
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
@@ -28,7 +28,7 @@ const LEVEL = "the name of one of the logger's levels"
 const isLevel = (value) => typeof value === 'string' && value.trim() !== ''
 const level = anyOf(LEVEL, isLevel)
 
-// A group that is off unless it is asked for.
+// A group that is off by default.
 const ASKED = { whenTrue: EMPTY, whenFalse: false }
 
 const CHANNEL = {
@@ -37,12 +37,12 @@ const CHANNEL = {
   attributes: { check: orCallback(attributes) }
 }
 
-// Of the plugin and of a route alike.
+// Shared by the plugin and its routes.
 const SLOW = { whenTrue: EMPTY, whenFalse: { afterMs: Infinity }, default: EMPTY }
 const SLOW_AFTER = {
   afterMs: { check: notNegative('milliseconds'), default: 250, variables: ['LIGHT_TRACE_SLOW_AFTER_MS'], read: (names, env) => env.integer(names) }
 }
-// true: the handler, which is what most want to see.
+// true: the handler, which most users want to see.
 const SPANS = { whenTrue: { handler: true }, whenFalse: EMPTY }
 const STAGE_SPANS = {
   handler: { check: boolean, default: false },
@@ -61,12 +61,12 @@ const OPTIONS = {
   keep: group({ ...ASKED, whenTrue: { errors: true }, live: true, resolve: orNothingToKeep }, {
     errors: { check: boolean, default: false },
     aborted: { check: boolean, default: false },
-    slow: { check: boolean, default: false }, // by the option below, or the route's
+    slow: { check: boolean, default: false }, // as defined by the option `slow` below, or by the route's
     asked: { check: boolean, default: false },
-    // A service that keeps more than this has an outage, of which a hundred traces a second show as much as all.
+    // A service that exceeds this has an outage, and a hundred traces a second show as much of it as all traces would.
     maxPerSecond: { check: notNegative('requests a second'), default: 100 },
     recorder: group({ ...ASKED, live: false, resolve: withKeep }, {
-      maxBytes: { check: bytes, default: 8 * 1024 * 1024 }, // some 20,000 spans
+      maxBytes: { check: bytes, default: 8 * 1024 * 1024 }, // about 20,000 spans
       seconds: { check: notNegative('seconds'), default: 10 },
       errorsPerSecond: { check: count, default: 0 },
       blockedLoop: { check: boolean, default: false }
@@ -114,14 +114,14 @@ const OPTIONS = {
     graphqlDocuments: { check: boolean, default: false },
     fold: { ...ASKED, default: false, members: { after: { check: atLeastOne, default: 10 } } }
   }),
-  // true: the ids alone, which leaves the variables in force. false: nothing, whatever they say.
+  // true: only the ids, and variables still apply. false: nothing, whatever the variables say.
   logs: group({ whenTrue: true, whenFalse: false, default: true }, {
     ids: { check: boolean, default: true },
     export: { check: orBoolean(exporterOf(EXPORTER_KINDS, 'true', 'false'), true, false), default: false, variables: ['OTEL_LOGS_EXPORTER'] },
     level: { check: level, live: true }, // null: whatever the logger writes
     unsampledLevel: { check: level, default: 'warn', live: true },
-    maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // of one level: more than a person or a bill can take
-    buffer: { check: anyOf(`${LEVEL}, or false`, isLevel, (value) => value === false), resolve: (name) => name || null } // the least level of lines that are held with their request
+    maxPerSecond: { check: notNegative('lines a second'), default: 10_000 }, // per level: more than a person can read or wants to pay for
+    buffer: { check: anyOf(`${LEVEL}, or false`, isLevel, (value) => value === false), resolve: (name) => name || null } // the lowest level of lines that are held with their request
   }),
   buffer: group({ default: EMPTY }, {
     maxBytes: { check: bytes, default: 32 * 1024 * 1024 },
@@ -152,7 +152,7 @@ const OPTIONS = {
       resolve: (ms) => Math.max(INTERVAL_MIN_MS, ms)
     }
   }),
-  // OpenTelemetry's defaults are 128 of each and a value of any length; 16 KiB hold any stack trace. The names with PER are those of SDK 2.x.
+  // OpenTelemetry's defaults are 128 of each, and values of any length. 16 KiB hold any stack trace. Variables with PER are those of SDK 2.x.
   limits: group({ default: EMPTY, resolve: withOthers }, {
     attributes: { check: count, default: 128, variables: ['OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT', 'OTEL_ATTRIBUTE_COUNT_LIMIT'] },
     attributeValueLength: { check: count, default: 16384, variables: ['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT'] },
@@ -162,7 +162,7 @@ const OPTIONS = {
   })
 }
 
-// Members with a setting of their own. Its name is that of the option before it moved into the group, which is still accepted.
+// Members that become top-level settings. The setting has the name of the old top-level option, which is still accepted.
 const MOVED = {
   recorder: ['keep', 'recorder'],
   blockedLoop: ['slow', 'blockedLoop'],
@@ -177,13 +177,13 @@ const MOVED = {
   maxSampledPerSecond: ['limits', 'sampledPerSecond']
 }
 
-// What no option sets, but variables do.
+// Settings that only variables can change.
 const VARIABLES = {
   logLevel: { check: literal('none', 'error', 'warn', 'info', 'debug', 'verbose', 'all'), default: 'info', variables: ['OTEL_LOG_LEVEL'] },
   propagators: { default: Object.freeze(['tracecontext', 'baggage']), variables: ['OTEL_PROPAGATORS'], read: readPropagators },
   knownMethods: { variables: ['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'], read: readMethods },
   environmentTrace: { variables: ['TRACEPARENT', 'TRACESTATE'], read: readTrace },
-  // Unset, the size of a chunk in bytes decides how many spans go together.
+  // If unset, the chunk size in bytes decides how many spans are sent together.
   batch: { default: EMPTY, members: { maxSpans: { check: atLeastOne, default: Infinity, variables: ['OTEL_BSP_MAX_EXPORT_BATCH_SIZE'] } } }
 }
 
@@ -197,7 +197,7 @@ const PROMETHEUS = {
   port: { default: 9464, variables: ['OTEL_EXPORTER_PROMETHEUS_PORT'], read: (names, env) => env.integer(names, { max: 65535 }) }
 }
 
-// Of log records. What is not set is as the options say for spans.
+// For log records. If one of these is not set, the options for spans apply.
 const LOG_RECORDS = {
   flushDelayMs: { check: duration, variables: ['OTEL_BLRP_SCHEDULE_DELAY'] },
   maxRecords: { check: atLeastOne, default: Infinity, variables: ['OTEL_BLRP_MAX_EXPORT_BATCH_SIZE'] },
@@ -205,7 +205,7 @@ const LOG_RECORDS = {
   attributeValueLength: { check: count, variables: ['OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT'] }
 }
 
-// What a route's `config.trace` says; null is as the plugin's options say.
+// A route's `config.trace`. null means the same as the plugin's options.
 const ROUTE = {
   spanName: { check: orCallback(text) },
   attributes: { check: orCallback(attributes) },
@@ -223,13 +223,13 @@ function readEnabled (names, env) {
   return disabled === undefined ? undefined : !disabled
 }
 
-// Nothing to keep is the same as no `keep`, and then unsampled requests record nothing.
+// A `keep` that keeps nothing is the same as no `keep`, so that unsampled requests record nothing.
 function orNothingToKeep (keep) {
   const { errors, aborted, slow, asked, maxPerSecond } = keep
   return (errors || aborted || slow || asked) && maxPerSecond > 0 ? keep : null
 }
 
-// For request.trace.keep(), where there is no `keep`.
+// `keptPerSecond` limits request.trace.keep() if there is no `keep`.
 function withKeep (recorder, { given }) {
   return Object.freeze({ ...recorder, keptPerSecond: given.keep?.maxPerSecond ?? OPTIONS.keep.members.maxPerSecond.default })
 }
@@ -249,7 +249,7 @@ function isKind (value) {
   return typeof value === 'string' ? value in SPAN_KINDS : Object.values(SPAN_KINDS).includes(value)
 }
 
-// The names are the user's. `true` is for a channel of a library that light-trace knows, and leaves alone unless asked.
+// Users choose the names. `true` enables a library's channel that light-trace knows but does not trace by default.
 function checkChannels (path, value) {
   const checkOne = (path, value) => value === true ? {} : checkOf({ members: CHANNEL })(path, value)
   return object(Object.fromEntries((isObject(value) ? Object.keys(value) : []).map((name) => [name, checkOne])))(path, value)
@@ -261,7 +261,7 @@ function resolveChannels (channels, context) {
   return Object.freeze(resolved)
 }
 
-// Headers that become attributes: those that are named, and never those that carry credentials.
+// Headers that become attributes: the named ones, except those that carry credentials.
 function capturedHeaders (member) {
   const resolve = (names, { env }) => {
     const denied = names.filter((name) => CREDENTIAL.test(name))
@@ -285,13 +285,13 @@ function readPropagators ([name], env) {
   return names && Object.freeze(names.includes('none') ? [] : [...new Set(names)])
 }
 
-// Case-sensitive, and in place of the conventions' own list.
+// Case-sensitive. Replaces the list of the semantic conventions.
 function readMethods ([name], env) {
   const methods = env.listOf(name, 'a comma-separated list of methods', (method) => TOKEN.test(method)) ?? []
   return methods.length > 0 ? Object.freeze(methods) : null
 }
 
-// The parent of work outside of requests, see Tracer.startSpan.
+// The parent of spans outside requests, see Tracer.startSpan.
 function readTrace ([parent, state], env) {
   const traceparent = env.text(parent)
   return traceparent === undefined ? null : Object.freeze({ traceparent, tracestate: env.text(state) ?? '' })
@@ -303,7 +303,7 @@ function listOfNames (expected) {
   return anyOf(expected, (value) => Array.isArray(value) && value.every((name) => typeof name === 'string' && name.trim() !== ''))
 }
 
-// A class's methods are inherited, so these are not own properties.
+// Not Object.hasOwn: a class's methods are inherited.
 function has (value, method) {
   return typeof value === 'object' && value !== null && typeof value[method] === 'function'
 }

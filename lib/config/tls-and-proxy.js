@@ -1,6 +1,6 @@
 'use strict'
 
-// What an exporter needs over https: and behind a proxy. Most collectors are next door: it is loaded only where one of them is.
+// Settings for an exporter that uses https: or a proxy. Most collectors are local, so this file is loaded only if needed.
 
 const { isIPv4 } = require('node:net')
 const tls = require('node:tls')
@@ -11,7 +11,7 @@ const { basicAuthorization, hostAndPort, names, parseHttpUrl, withSecrets } = re
 
 module.exports = { checkPem, resolveTls, proxyFor }
 
-// PEM as text or bytes, or the path of a file that holds it. No error shows what came: it may be the key.
+// Accepts PEM as text or bytes, or the path of a PEM file. Errors never show the value, because it may be the key.
 function checkPem (path, value) {
   const kind = Buffer.isBuffer(value) ? 'a Buffer' : `a value of type ${typeof value}`
   const isText = typeof value === 'string' && value.includes('-----BEGIN')
@@ -28,7 +28,7 @@ function resolveTls (given, env) {
   const key = given.key ?? pemFromEnvironment('key', 'CLIENT_KEY', env)
   const reason = unusable({ ca, cert, key })
   if (reason === null) return { ca, cert, key }
-  // Certificate and key do not belong together. The authority alone still protects what is sent.
+  // Certificate and key do not match. The CA alone still protects what is sent.
   env.warn('LT_WARN_TLS', `the client's certificate and key are not used: ${reason}`)
   return { ca, cert: undefined, key: undefined }
 }
@@ -48,7 +48,7 @@ function readBounded (path) {
 }
 
 /**
- * Why Node cannot use these, or null, as OpenSSL's code, which names nothing of the content.
+ * Returns why Node cannot use these, or null. The reason is OpenSSL's code, which reveals nothing of the content.
  * @param {{ [member: string]: Buffer | undefined }} pems ca, cert and key
  */
 function unusable ({ ca, cert, key }) {
@@ -61,18 +61,18 @@ function unusable ({ ca, cert, key }) {
   }
 }
 
-// createSecureContext passes over an authority that is none in silence.
+// createSecureContext silently ignores an invalid CA, so it is parsed here.
 function parseAuthority (ca) {
   return new X509Certificate(ca)
 }
 
-// The proxy between the exporter and the collector, by Node's own rules, and only if Node itself uses proxies.
+// The proxy between the exporter and the collector. It follows Node's rules, and is used only if Node itself uses proxies.
 // https://nodejs.org/api/http.html#built-in-proxy-support
 
 const FLAG = '--use-env-proxy'
 const NO_FLAG = '--no-use-env-proxy'
 
-/** @returns the proxy that the variable names for the collector at this URL, or null. `authorization` is '' for one without a user. */
+/** @returns the proxy that the variable names for the collector at this URL, or null. `authorization` is '' for a proxy without a user. */
 function proxyFor (url, { name, value }, env) {
   if (isExcluded(url, env.text('no_proxy', 'NO_PROXY') ?? '')) return null
   if (!nodeUsesProxies(env)) {
@@ -91,13 +91,13 @@ function proxyFor (url, { name, value }, env) {
   return withSecrets(shown, { authorization: authorization ?? '' })
 }
 
-// As Node does: the last flag counts, the command line before NODE_OPTIONS, and the variable where there is no flag.
+// As in Node, the last flag counts, the command line overrides NODE_OPTIONS, and the variable counts if there is no flag.
 function nodeUsesProxies (env) {
   const flags = [...(env.text('NODE_OPTIONS') ?? '').split(/\s+/), ...process.execArgv].filter((flag) => flag === FLAG || flag === NO_FLAG)
   return flags.length > 0 ? flags.at(-1) === FLAG : env.text('NODE_USE_ENV_PROXY') === '1'
 }
 
-// NO_PROXY: names, '.suffix', '*.suffix', '*', 'name:port' and ranges of IPv4 addresses, with commas between them.
+// NO_PROXY is a comma-separated list of names, '.suffix', '*.suffix', '*', 'name:port' and ranges of IPv4 addresses.
 function isExcluded (url, list) {
   const { host, port } = hostAndPort(url)
   return list.split(',').some((item) => excludes(item.trim().toLowerCase(), host.toLowerCase(), port))

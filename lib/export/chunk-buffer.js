@@ -1,29 +1,29 @@
 'use strict'
 
-// Where encoded spans wait until a collector has them. The span encoder writes into the open chunk; a chunk
-// that is full is sealed and joins the queue; the sender takes from the front and puts back what failed.
+// Holds encoded spans until a collector has them. The span encoder writes into the open chunk. A full chunk is sealed and joins the
+// queue. The sender takes chunks from the front and puts back those that failed.
 //
 //    encoder --> open --seal--> [ sealed | sealed | compressed (gzip) ] --take--> in flight --release--> spare
 //                                  ^ shrunk or evicted from here        <--putBack--'
 //
-// `bytes` counts what is allocated in all of these places. The sum over the buffers of an application never passes their budget.
+// `bytes` counts the memory of all these chunks. The sum over the buffers of an application never exceeds their budget.
 
 const { halvesOf } = require('../otlp/request.js')
 const { attempt } = require('../runtime/report.js')
 
-const CHUNK_BYTES = 256 * 1024 // some 500 spans: a loss of one chunk is still small
+const CHUNK_BYTES = 256 * 1024 // about 500 spans: losing one chunk is still a small loss
 const CHUNK_BYTES_MIN = 16 * 1024
-// A small buffer gets smaller chunks: an overflow drops a whole chunk, and the free part of the open one keeps no spans.
+// A small buffer gets smaller chunks, because an overflow drops a whole chunk, and the free part of the open one is wasted.
 const CHUNKS_PER_BUFFER = 32
-// 2 MiB cover what is in flight and what fills meanwhile at 100,000 spans a second; but never more than an eighth of the buffer.
+// 2 MiB cover the chunks in flight and those that fill meanwhile at 100,000 spans a second. Spares take at most an eighth of the buffer.
 const SPARE_CHUNKS_MAX = 8
 const SPARE_PART = 1 / 8
-// Collectors take 20 MiB in one request, proxies before them less. A longer span is nothing but a mistake.
+// Collectors accept 20 MiB in one request, and proxies in front of them less. A longer span is always a mistake.
 const SPAN_BYTES_MAX = 4 * 1024 * 1024
-const SHRUNK_BYTES = 1024 // kept free where chunks are made smaller: a span that stays may be longer than before
+const SHRUNK_BYTES = 1024 // kept free if chunks can be thinned, because a span that is kept may become longer
 
 /**
- * A piece of memory with encoded spans in it.
+ * A block of memory that holds encoded spans.
  *
  *   bytes  | scope_spans | scope_spans ...     | free            |
  *          0             ^ scopeSpansStart        ^ length          ^ capacity
@@ -31,18 +31,18 @@ const SHRUNK_BYTES = 1024 // kept free where chunks are made smaller: a span tha
 class Chunk {
   constructor (bytes, view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length), length = 0, spans = 0, attempts = 0) {
     this.bytes = bytes
-    this.view = view // null where nothing more is written
+    this.view = view // null if the chunk is not written any more
     this.capacity = bytes.length
     this.length = length
     this.spans = spans
-    // Of the encoder: the scope of the scope_spans that it is writing, and where they start.
+    // For the encoder: the scope of the scope_spans that it is writing, and where they start.
     this.scope = null
     this.scopeSpansStart = 0
-    // Of the sender:
+    // For the sender:
     this.attempts = attempts // how often it was sent
-    this.body = null // the whole request body once it is gzipped
+    this.body = null // the whole request body, once gzipped
     this.isUncompressed = false // it must not be gzipped
-    this.shrunk = null // of what makes it smaller in a full buffer
+    this.shrunk = null // state of the shrinker, which makes it smaller in a full buffer
   }
 
   compress (body) {
@@ -52,11 +52,14 @@ class Chunk {
   }
 }
 
-// There is no open chunk: nothing fits into it, so the hot path needs no check for null.
+// Used while no chunk is open. Nothing fits into it, so the hot path needs no null check.
 const NO_CHUNK = new Chunk(Buffer.allocUnsafeSlow(0), null)
 NO_CHUNK.capacity = -1
 
-/** What all buffers of an application may take together. Where it is short, the ones before a buffer give way, then the buffer itself. */
+/**
+ * The memory limit for all buffers of an application. When a buffer needs memory beyond it, the buffers before it are evicted first, then
+ * the buffer itself.
+ */
 class Budget {
   /** @type {ChunkBuffer[]} */
   #buffers = []
@@ -65,14 +68,14 @@ class Budget {
     this.bytesMax = bytesMax
   }
 
-  /** Adds a buffer, before all others: what it holds is worth less. */
+  /** Adds a buffer before all others: its content is worth less than theirs. */
   add (buffer) { this.#buffers.unshift(buffer) }
 
   get bytes () { return this.#buffers.reduce((sum, { bytes }) => sum + bytes, 0) }
 
   hasRoomFor (byteCount) { return this.bytes + byteCount <= this.bytesMax }
 
-  /** Frees some memory for `buffer`; false if there is none. */
+  /** Frees some memory for `buffer`. Returns false if there is nothing to free. */
   evictFor (buffer) {
     return this.#buffers.slice(0, this.#buffers.indexOf(buffer) + 1).some((one) => one.evict())
   }
@@ -82,14 +85,14 @@ class ChunkBuffer {
   #queue = []
   #spare = []
   #spareMax
-  #idleSpares = 0 // how many nobody has wanted since the last trim
+  #idleSpares = 0 // how many were not used since the last trim
   #onGone
   #budget
   #makeShrinker
   #shrinker = undefined
 
-  // onGone(spans, 0): so many are gone with a chunk. A full buffer gives up the oldest one, if what makeShrinker(buffer) returns makes none
-  // smaller. Neither may throw.
+  // onGone(spans, 0) reports spans that were dropped with their chunk. A full buffer drops its oldest chunk, unless the shrinker that
+  // makeShrinker(buffer) returns can make a chunk smaller. Neither function may throw.
   constructor (budget, spansMax = Infinity, onGone, makeShrinker = null) {
     const { bytesMax } = budget
     this.#budget = budget
@@ -98,18 +101,18 @@ class ChunkBuffer {
     this.spansMax = spansMax
     this.chunkBytes = chunkBytesFor(bytesMax)
     this.#spareMax = Math.min(SPARE_CHUNKS_MAX, Math.ceil(bytesMax * SPARE_PART / this.chunkBytes))
-    // The other half is for the spans that come next: they would evict one that fills the buffer.
+    // Half of the buffer is left for the spans that come next. They would evict a span that fills the whole buffer.
     this.spanBytesMax = Math.min(Math.max(this.chunkBytes, Math.floor(bytesMax / 2)), SPAN_BYTES_MAX)
     this.open = NO_CHUNK
     this.bytes = 0
     this.sealedSpans = 0
     this.sealedBytes = 0
-    this.bytesWritten = 0 // of all spans that were ever sealed: goes on growing when the buffer is full
+    this.bytesWritten = 0 // by all spans that were ever sealed; keeps growing when the buffer is full
     this.#onGone = onGone
     this.#makeShrinker = makeShrinker
   }
 
-  // Returns an open chunk with `byteCount` free bytes, NO_CHUNK if there is no more memory, or null if the whole buffer is in flight.
+  // Returns an open chunk with `byteCount` free bytes, NO_CHUNK if the process is out of memory, or null if the whole buffer is in flight.
   renew (byteCount) {
     this.seal()
     const chunk = this.#allocate(byteCount)
@@ -129,10 +132,11 @@ class ChunkBuffer {
   }
 
   get sealedChunks () { return this.#queue.length }
-  /** The sealed chunks, the oldest first. */
+  /** The sealed chunks, oldest first. */
   get waiting () { return this.#queue }
 
-  // Takes the oldest chunks, at most `bytesMax` and `spansMax`, but at least one. A compressed one goes alone: it is a whole body.
+  // Takes the oldest chunks, at most `bytesMax` and `spansMax`, but at least one chunk. A compressed chunk is taken alone, because it is a
+  // whole body.
   take (bytesMax) {
     const batch = []
     let bytes = 0
@@ -153,7 +157,7 @@ class ChunkBuffer {
     for (const chunk of batch) this.#countSealed(chunk, 1)
   }
 
-  // Gives up the memory of chunks that are done with. `reusable` is false while a socket may still read it.
+  // Releases the memory of finished chunks. `reusable` is false while a socket may still read it.
   release (batch, reusable) {
     for (const chunk of batch) {
       if (reusable) this.#recycle(chunk)
@@ -171,7 +175,7 @@ class ChunkBuffer {
     return spans
   }
 
-  // Finds the oldest chunk that is worth compressing, or null. The front is left alone: it may be sent any moment.
+  // Returns the oldest chunk that is worth compressing, or null. Skips the front chunk, which may be sent at any moment.
   oldestUncompressed () {
     return this.#queue.find((chunk, i) => i > 0 && chunk.body === null && !chunk.isUncompressed) ?? null
   }
@@ -184,7 +188,7 @@ class ChunkBuffer {
     chunk.compress(body)
   }
 
-  // Undoes `storeCompressed`, for good.
+  // Undoes `storeCompressed` permanently.
   storePlain (chunk, bytes) {
     this.bytes += bytes.length - chunk.capacity
     chunk.body = null
@@ -193,23 +197,23 @@ class ChunkBuffer {
     chunk.capacity = bytes.length
   }
 
-  // Makes two chunks of one that was taken; null if it holds only one span.
+  // Splits a taken chunk in two. Returns null if it holds only one span.
   halve (chunk) {
     const halves = halvesOf(chunk.bytes, chunk.length, chunk.spans)
     if (halves === null) return null
     this.#forget(chunk)
-    while (!this.#budget.hasRoomFor(halves[0].bytes.length + halves[1].bytes.length) && this.#budget.evictFor(this)); // they have a header each
+    while (!this.#budget.hasRoomFor(halves[0].bytes.length + halves[1].bytes.length) && this.#budget.evictFor(this)); // each half has its own header
     return halves.map(({ bytes, spans }) => this.#own(new Chunk(bytes, null, bytes.length, spans, chunk.attempts)))
   }
 
-  // Frees memory that is kept for reuse and was not wanted since the last trim. What is freed is old: V8 counts it as free only after
-  // a major collection, and a busy service that gave up each second what it wants in the next would have tens of megabytes of it.
+  // Frees spare memory that was not used since the last trim. V8 frees old memory only at a major garbage collection. A busy service that
+  // released each second the memory that it needs in the next would therefore hold tens of megabytes of it.
   trim () {
     for (; this.#idleSpares > 1; this.#idleSpares--) this.#forget(this.#spare.pop())
     this.#idleSpares = this.#spare.length
   }
 
-  // Where chunks are made smaller, a new one that is smaller than the standard will do: to free a whole one several have to be shrunk.
+  // If chunks can be thinned, a new chunk may be smaller than the standard size, because freeing a whole chunk means thinning several.
   #allocate (byteCountMin) {
     let byteCount = Math.max(byteCountMin, this.chunkBytes)
     const isStandard = byteCount === this.chunkBytes
@@ -226,7 +230,7 @@ class ChunkBuffer {
     return bytes === null ? NO_CHUNK : this.#own(new Chunk(bytes))
   }
 
-  /** Gives up what is kept for reuse, then has a chunk made smaller or gives up the oldest. Returns whether there was any. */
+  /** Frees a spare chunk. Without one, thins a chunk or drops the oldest. Returns false if there was no chunk. */
   evict () {
     if (this.#spare.length > 0) {
       this.#forget(this.#takeSpare())
@@ -243,13 +247,16 @@ class ChunkBuffer {
     this.#recycle(chunk)
   }
 
-  /** What makes waiting chunks smaller; null where nothing does. ChunkCompressor asks first, when half of the memory is taken: no request waits for the disk. */
+  /**
+   * Makes waiting chunks smaller; null if nothing does. It is loaded at the first use, by ChunkCompressor when half of the memory is
+   * taken, so that no request waits for the disk.
+   */
   get shrinker () {
     if (this.#shrinker === undefined) this.#shrinker = this.#makeShrinker?.(this) ?? null
     return this.#shrinker
   }
 
-  /** Puts what was made of some chunks, which stand together, in their place. Where that is too long they are given up: false. */
+  /** Replaces adjacent chunks by the chunk that was made from them. If it is too long, drops them and returns false. */
   replace (chunks, made) {
     if (made.capacity > this.roomInPlaceOf(chunks)) {
       for (const chunk of chunks) this.giveUp(chunk)
@@ -298,8 +305,8 @@ class ChunkBuffer {
 
   #forget (chunk) { this.bytes -= chunk.capacity }
 
-  // Copies a chunk that is less than half full into memory of its size: else requests of few spans each (a trickle, or
-  // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with air.
+  // Copies a chunk that is less than half full into memory of its size. Otherwise requests of few spans each (little traffic, or
+  // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with unused memory.
   #fitted (chunk) {
     if (chunk.length * 2 > chunk.capacity) return chunk
     const bytes = allocate(chunk.length)
@@ -312,12 +319,12 @@ class ChunkBuffer {
   }
 }
 
-/** How long the chunks are of a buffer of so many bytes. */
+/** Returns the chunk size for a buffer of `bytesMax` bytes. */
 function chunkBytesFor (bytesMax) {
   return Math.min(bytesMax, Math.max(CHUNK_BYTES_MIN, Math.min(CHUNK_BYTES, Math.floor(bytesMax / CHUNKS_PER_BUFFER))))
 }
 
-// Null if there is no more memory: the span is dropped, the app goes on.
+// Returns null if the process is out of memory: the span is dropped and the app continues.
 function allocate (byteCount) { return attempt(() => Buffer.allocUnsafeSlow(byteCount)) ?? null }
 
 module.exports = { Chunk, NO_CHUNK, Budget, ChunkBuffer, allocate, chunkBytesFor }

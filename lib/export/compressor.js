@@ -1,51 +1,52 @@
 'use strict'
 
-// Compression: gzip or zstd of what is sent, gzip of what waits for long.
+// Compresses request bodies with gzip or zstd, and chunks that wait for long with gzip.
 
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
 
-// On libuv's threads. node:zlib is loaded when it is needed: it takes 0.6 ms, and compression is off by default.
+// It runs on libuv's threads. node:zlib is loaded on demand, because that takes 0.6 ms and compression is off by default.
 
-// Of gzip two thirds of the time of the default level for a few per cent more bytes: spans repeat themselves. Of zstd less of both.
+// gzip at this level takes two thirds of the default level's time for a few per cent more bytes, because spans are repetitive. zstd takes
+// less of both.
 const LEVEL = 1
-// Most outages end before half of the buffer is full; until then compressing would be for nothing.
+// Most outages end before half of the buffer is full. Compressing earlier would be wasted work.
 const COMPRESS_ABOVE = 1 / 2
-// Compressing takes at most a tenth of one core, however fast the chunks come.
+// Compressing takes at most a tenth of one core, however fast chunks arrive.
 const PAUSE_PER_WORK = 9
-// A chunk that saves less than this stays as it is.
+// A chunk that compression shrinks by less than this stays uncompressed.
 const BYTES_SAVED_MIN = 1 / 4
 
-const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // of node:zlib, by content-encoding
+const METHODS = { gzip: 'gzip', zstd: 'zstdCompress' } // methods of node:zlib, by content-encoding
 
-/** Compresses a body. done(parts, encoding): as it is for '', in this turn, and without memory for zlib. */
+/** Compresses a body, then calls done(parts, encoding); for '' synchronously. If zlib is out of memory, the body stays uncompressed. */
 function compressBody (encoding, parts, done) {
   if (encoding === '') return done(parts, '')
   inBackground(METHODS[encoding], parts, (error, body) => error === null ? done([body], encoding) : done(parts, ''))
 }
 
-/** Whether a server wants gzip, which each must take: to Jaeger and rotel zstd is broken protobuf (400). */
+/** Whether to retry with gzip, which every server must accept. Jaeger and rotel read zstd as broken protobuf and answer 400. */
 function refusesZstd (encoding, { status }) { return encoding === 'zstd' && (status === 400 || status === 415) }
 
 /**
- * The content-encoding that an exporter's options ask for, '' for none.
+ * Returns the content-encoding for an exporter's options, '' for none.
  * @returns {'' | 'gzip' | 'zstd'}
  */
 function encodingOf ({ compression }) { return compression === 'none' ? '' : compression }
 
-/** Calls a method of node:zlib with several buffers as one. done(error, bytes) is called once, never in this turn. */
+/** Calls a method of node:zlib with several buffers as one. Calls done(error, bytes) once, never synchronously. */
 function inBackground (method, parts, done) {
   try {
     const zlib = require('node:zlib')
     const level = method === 'zstdCompress' ? { params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL } } : { level: LEVEL }
     zlib[method](Buffer.concat(parts), level, done)
-  } catch (error) { // zlib allocates its window here, and there may be no memory
+  } catch (error) { // zlib allocates its window here, and may run out of memory
     process.nextTick(done, error)
   }
 }
 
 /**
- * Gzips the waiting chunks during a long outage, some ten to one, so that the same buffer lasts ten times as long. A
- * compressed chunk is a whole request body, resource included, and is sent as it is; every OTLP server must take gzip.
+ * Gzips waiting chunks during a long outage, about ten to one, so that the same buffer lasts ten times as long. A compressed chunk is a
+ * whole request body including the resource, and is sent unchanged, because every OTLP server must accept gzip.
  */
 class ChunkCompressor {
   #buffer
@@ -71,12 +72,12 @@ class ChunkCompressor {
     inBackground('gzip', [this.#prefix.head(chunk.length), chunk.bytes.subarray(0, chunk.length)], (error, body) => {
       const isSmaller = error === null && body.length <= chunk.capacity * (1 - BYTES_SAVED_MIN)
       if (!isSmaller) chunk.isUncompressed = true
-      else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // else it was sent or dropped meanwhile
+      else if (this.#buffer.isWaiting(chunk)) this.#buffer.storeCompressed(chunk, body) // otherwise it was sent or dropped meanwhile
       pause()
     })
   }
 
-  /** Begins something; what it returns is called when that is done. */
+  /** Marks the compressor busy. Returns the function to call when the work is done, which pauses the compressor. */
   #work () {
     this.#isBusy = true
     const startedAt = monotonicNow()
@@ -85,7 +86,7 @@ class ChunkCompressor {
     }
   }
 
-  // Makes a compressed chunk plain again, for a collector that does not take it compressed. done(hasWorked)
+  // Decompresses a chunk for a collector that does not accept gzip. Calls done(hasWorked).
   decompress (chunk, done) {
     inBackground('gunzip', [chunk.body], (error, bytes) => {
       if (error === null) this.#buffer.storePlain(chunk, bytes.subarray(bytes.length - chunk.length))

@@ -1,6 +1,7 @@
 'use strict'
 
-// The way from an encoder, of spans or log records, to the collector: a buffer that it fills, a sender that empties it, the flush timer.
+// Delivers the spans or log records of an encoder to the collector, with a buffer that the encoder fills, a sender that empties it, and a
+// flush timer.
 
 const { writeSync } = require('node:fs')
 const { NO_CHUNK, Budget, ChunkBuffer } = require('./chunk-buffer.js')
@@ -13,8 +14,8 @@ const { shrinkerOf } = require('../features.js')
 const { setTimeout, clearTimeout, setImmediate } = require('../runtime/timers.js')
 const { counted } = require('../runtime/report.js')
 
-// The first spans are soon seen, and so is a mistake in the exporter's options. From then on the delay doubles up to
-// `flushDelayMs`. An early connection also spares V8 a second compilation of Node's streams.
+// The first flush is early, so that the first spans, or a mistake in the exporter's options, show up soon. Then the delay doubles up to
+// `flushDelayMs`. An early connection also saves V8 a second compilation of Node's streams.
 const FIRST_FLUSH_DELAY_MS = 2
 
 class Exporter {
@@ -32,11 +33,12 @@ class Exporter {
   #evictedSpans = 0
   #thinnedSpans = 0
   #thinLevel = 0
-  #waiters = [] // { target, resolve, timer, isOnce } of each flush that is not over
+  #waiters = [] // { target, resolve, timer, isOnce } of each pending flush
   #closing = null // the promise of `close`
   #finish = null
 
-  // `noun`: what is sent; `areThinned` if it is spans, which can be when the buffer is full. `optional`, see ExportLog. `http` and `budget` are shared with another exporter of the application, where there is one.
+  // `noun`: what is sent. `areThinned`: whether a full buffer may be thinned, as with spans. `optional`: see ExportLog. `http` and
+  // `budget`: those of another exporter of the application, to share them.
   constructor ({ settings, prefix, stats, report, suppress = (fn) => fn(), noun = 'span', areThinned = false, optional = null, http = null, budget = new Budget(settings.buffer.maxBytes) }) {
     this.#settings = settings
     this.#stats = stats
@@ -60,8 +62,8 @@ class Exporter {
     })
   }
 
-  // Returns a chunk with `byteCount` free bytes after `chunk.length`, or null if the span cannot be kept, which is then
-  // counted, or if `isLong(byteCount)` and the bytes are an estimate. They count once `commit` is called, in the same turn.
+  // Returns a chunk with `byteCount` free bytes after `chunk.length`. Returns null if the span cannot be kept, which it then counts, or if
+  // `isLong(byteCount)` and the bytes are an estimate (not `isCounted`). The caller must call `commit` in the same turn.
   // HOT, once per span. Budget: 0 objects.
   reserve (byteCount, isCounted = false) {
     const chunk = this.#buffer.open
@@ -69,10 +71,10 @@ class Exporter {
     return this.isLong(byteCount) && !isCounted ? null : this.#renew(byteCount)
   }
 
-  // Whether it is longer than a chunk: an estimate is not good enough to take so much of the buffer, or to give the span up.
+  // Whether a span is longer than a chunk. An estimate is not good enough to take so much of the buffer, or to drop the span.
   isLong (byteCount) { return byteCount > this.#buffer.chunkBytes }
 
-  // How long one span may be, with its scope.
+  // The limit for one span, including its scope.
   get spanBytesMax () { return this.#buffer.spanBytesMax }
 
   logCut (byteCount) { this.#log.cut(byteCount, this.spanBytesMax) }
@@ -87,7 +89,7 @@ class Exporter {
     this.#log.notEncoded(error)
   }
 
-  // Keeps the span that was written to offset `end`. HOT, once per span. Budget: 0 objects.
+  // Keeps the span that was written up to offset `end`. HOT, once per span. Budget: 0 objects.
   commit (chunk, end) {
     chunk.length = end
     chunk.spans++
@@ -97,16 +99,16 @@ class Exporter {
     this.#schedule()
   }
 
-  // The number of spans that wait: in the open chunk, sealed, and compressed.
+  // The number of waiting spans: in the open chunk and in sealed chunks, compressed or not.
   get queued () { return this.#buffer.open.spans + this.#buffer.sealedSpans }
   get inFlight () { return this.#sender.inFlight }
-  /** Whether another chunk would take more than half of the memory: what need not be sent now waits elsewhere. */
+  /** Whether another chunk would take more than half of the memory. The recorder then holds back spans that are not urgent. */
   get isFilling () { return this.bufferBytes + this.#buffer.chunkBytes > this.#buffer.bytesMax / 2 }
-  /** Whether the server has lately said that it does not take this signal. */
+  /** Whether the server has recently answered that it does not accept this signal. */
   get isAbsent () { return this.#http.isAbsent }
   get bufferBytes () { return this.budget.bytes }
 
-  // Returns what OtlpHttp.share makes, or null if `exporter` names another server or other certificates.
+  // Returns an OtlpHttp over the same connection, or null if `exporter` has another server or other certificates.
   shareConnection (exporter) {
     if (this.#closing !== null) return null
     const own = this.#settings.exporter
@@ -114,8 +116,8 @@ class Exporter {
     return hasSameFiles && new URL(own.url).origin === new URL(exporter.url).origin ? this.#http.share(exporter) : null
   }
 
-  // Resolves when all that is here now has left, when the collector is unreachable, or after `timeoutMs`; never rejects.
-  // With `isFrozenNext` also after the first attempt that fails, and at once while a collector has asked for a pause.
+  // Resolves when everything that is buffered now has been sent or dropped, when the collector is unreachable, or after `timeoutMs`. Never
+  // rejects. With `isFrozenNext` it also resolves after the first failed attempt, and immediately while the collector asks for a pause.
   flush (options) {
     if (this.#closing !== null) return this.#closing
     if (this.#isEmpty()) return Promise.resolve()
@@ -135,7 +137,7 @@ class Exporter {
     })
   }
 
-  // Makes one attempt for what is here, in at most `closeTimeoutMs`. Spans that end later are dropped. Idempotent; never rejects.
+  // Makes one attempt to send everything buffered, within `closeTimeoutMs`. Spans that end later are dropped. Idempotent. Never rejects.
   close () {
     return (this.#closing ??= new Promise((resolve) => this.#suppress(() => this.#close(resolve))))
   }
@@ -144,7 +146,7 @@ class Exporter {
     this.flush().then(() => this.queued > 0 && this.#log.undeliveredAtExit(this.queued))
   }
 
-  // How many are lost, for the line that a crash leaves; 0 if warnings are silenced.
+  // The number of spans that a crash loses, for the line that it logs; 0 if warnings are silenced.
   get lostInCrash () {
     return ['none', 'error'].includes(this.#settings.logLevel) ? 0 : this.queued + this.inFlight
   }
@@ -162,14 +164,14 @@ class Exporter {
     return null
   }
 
-  // Sends and logs later: not in the time of the request that happened to fill the chunk.
+  // Sends and logs later, so as not to delay the request that happened to fill the chunk.
   #schedule () {
     if (this.#isScheduled) return
     this.#isScheduled = true
     this.#suppress(this.#scheduleNext)
   }
 
-  // Functions that are made once: no request makes a closure for `suppress`.
+  // These functions are created once, so that no request creates a closure for `suppress`.
   #scheduleNext = () => setImmediate(this.#onScheduled)
   #onScheduled = () => {
     this.#isScheduled = false
@@ -195,13 +197,13 @@ class Exporter {
     this.#forgetIfEmpty()
   }
 
-  // The next span arms it anew, and with it the flush at exit.
+  // The next span arms the timer again, together with the flush at exit.
   #disarmFlush () {
     clearTimeout(this.#flushTimer)
     this.#flushTimer = null
   }
 
-  // By thinning to a level, or with a chunk: 0.
+  // Counts spans that were dropped by thinning to `level`, or with their whole chunk if it is 0.
   #onGone (spans, level) {
     if (level === 0) {
       this.#stats.drop('queue_full', spans)
@@ -211,11 +213,11 @@ class Exporter {
       this.#thinnedSpans += spans
       this.#thinLevel = Math.max(this.#thinLevel, level)
     }
-    this.#sender.completed += spans // no flush waits for them any more
+    this.#sender.completed += spans // flushes no longer wait for them
     this.#schedule()
   }
 
-  // Runs after every attempt, before the next one begins.
+  // Runs after every attempt, before the next one starts.
   #onCompleted (isUnreachable) {
     for (const waiter of this.#waiters.slice()) {
       const hasFailed = isUnreachable || (waiter.isOnce && this.#sender.isWaiting)
@@ -227,7 +229,7 @@ class Exporter {
 
   #isEmpty () { return this.queued + this.inFlight === 0 }
 
-  // While the flush timer runs, spans may come that need the flush at exit.
+  // While the flush timer runs, spans may arrive that need the flush at exit.
   #forgetIfEmpty () {
     if (this.#flushTimer === null && this.#isEmpty()) forgetAtExit(this, false)
   }
@@ -260,13 +262,13 @@ class Exporter {
   }
 }
 
-// The ends of waiting: a deadline for a promise of the user's, and the last flush of a process that is about to exit.
+// Limits of waiting: a deadline for a user's promise, and the last flush of a process that is about to exit.
 
 /**
- * Waits for a foreign promise, for so long and no longer. Never rejects.
+ * Waits for a user's promise, but at most `timeoutMs`. Never rejects.
  * @param {() => unknown} start may throw, return nothing, or a promise that never settles
- * @param {boolean} [holdsProcess] false: the process may end meanwhile
- * @returns {Promise<undefined | Error>} what went wrong; undefined if it was done in time
+ * @param {boolean} [holdsProcess] false: the process may exit meanwhile
+ * @returns {Promise<undefined | Error>} the error, or undefined if it settled in time
  */
 async function settleWithin (start, timeoutMs, holdsProcess = true) {
   let timer
@@ -283,13 +285,14 @@ async function settleWithin (start, timeoutMs, holdsProcess = true) {
   }
 }
 
-// Exporters whose spans wait. Shared by all copies of this package in the process, as a test runner that reloads modules makes them.
+// Exporters with waiting spans. All copies of this package in the process share the set. A test runner that reloads modules creates
+// several copies.
 const kWaiting = Symbol.for('light-trace.exitFlush')
 const waiting = process[kWaiting] ?? new Set()
 if (process[kWaiting] === undefined) Object.defineProperty(process, kWaiting, { value: waiting })
 
-// Flushes an exporter before the process exits: nothing of ours keeps alive a process whose work is done. One `beforeExit`
-// listener serves all exporters, and calls `exporter.flushBeforeExit()` at most once for each call of this.
+// Flushes an exporter before the process exits, because light-trace does not keep a process alive that has finished its work. One
+// `beforeExit` listener serves all exporters. It calls `exporter.flushBeforeExit()` at most once per call of this function.
 function flushAtExit (exporter) {
   waiting.add(exporter)
   if (waiting.listener !== undefined) return
@@ -297,7 +300,7 @@ function flushAtExit (exporter) {
   process.on('uncaughtExceptionMonitor', waiting.crashListener = onCrash)
 }
 
-// The last exporter that is closed takes the listeners with it: to do so after each POST would cost more than all else here.
+// The listeners are removed when the last exporter closes. Removing them after each POST would cost more than everything else here.
 function forgetAtExit (exporter, isClosed = true) {
   waiting.delete(exporter)
   if (!isClosed || waiting.size > 0 || waiting.listener === undefined) return
@@ -306,7 +309,7 @@ function forgetAtExit (exporter, isClosed = true) {
   waiting.listener = undefined
 }
 
-// The flush holds the process, and when it is over Node emits `beforeExit` again: by then only exporters with new spans wait.
+// The flush keeps the process alive. After it Node emits `beforeExit` again, and only exporters with new spans are in the set by then.
 function onBeforeExit () {
   for (const exporter of [...waiting]) {
     forgetAtExit(exporter)
@@ -314,16 +317,16 @@ function onBeforeExit () {
   }
 }
 
-// Says what a crash loses. Synchronous, to the standard error: a logger or a process warning would come too late.
+// Logs what a crash loses. Writes to stderr synchronously, because a logger or a process warning would be too late.
 function onCrash () {
-  if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return // the process goes on
+  if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return // the process continues
   const lost = new Map()
   for (const { noun = 'span', lostInCrash = 0 } of waiting) if (lostInCrash > 0) lost.set(noun, (lost.get(noun) ?? 0) + lostInCrash)
   if (lost.size === 0) return
   try {
     const what = [...lost].map(([noun, count]) => counted(count, noun)).join(' and ')
     writeSync(2, `(light-trace) [LT_WARN_LOSS] the process crashes, with ${what} not delivered\n`)
-  } catch {} // the standard error is closed
+  } catch {} // stderr is closed
 }
 
 module.exports = { Exporter, settleWithin, flushAtExit, forgetAtExit }

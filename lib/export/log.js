@@ -1,11 +1,12 @@
 'use strict'
 
-// Counts what happened to spans, log records or metric points, and puts it into words for the operator. What the collector says went through `printable` before.
+// Counts what happened to spans, log records or metric points, and logs it for the operator. The collector's own text has already been
+// made `printable`.
 
 const { processState } = require('../runtime/process-state.js')
 const { Said, counted } = require('../runtime/report.js')
 
-// Ports of web pages and of other protocols, beside the receivers.
+// Ports of web pages and of other protocols that observability servers offer next to their OTLP receivers.
 const PORTS = new Map([
   ['3000', "3000 is Grafana's page"],
   ['3200', "3200 is Tempo's query API"],
@@ -18,14 +19,14 @@ const PORTS = new Map([
   ['55679', "55679 is the Collector's zPages"]
 ])
 
-const COLLECTORS_MAX = 64 // that are remembered; a test suite may have one for each test
+const COLLECTORS_MAX = 64 // how many are remembered; a test suite may have one per test
 
-/** What was logged of one collector, by all applications of the process: what one has logged, no other logs again. */
+/** What the applications of the process have logged about one collector. What one application has logged, the others do not log again. */
 class CollectorLog {
   said = new Said()
   lost = new Map() // kind -> spans lost since that kind was last logged
   lostInOutage = 0
-  thinLevel = 0 // the highest of the outage
+  thinLevel = 0 // the highest level of the outage
   isOutage = false
 }
 
@@ -40,8 +41,8 @@ class ExportLog {
   #shared
   /** @type {Report} */ #sharedReport
 
-  // `url` may hold credentials or an API key in its query: neither is ever logged. `optional`: of what many collectors do not take,
-  // { code, off }: what is logged once of a 404, and the option that stops it.
+  // `url` may hold credentials, or an API key in its query. Neither is ever logged. `optional`: { code, off } for a signal that many
+  // collectors do not accept. `code` is logged once after a 404, and `off` is the option that turns the signal off.
   constructor (report, stats, { url, proxy = null }, noun = 'span', optional = null) {
     this.#report = report
     this.#stats = stats
@@ -54,13 +55,13 @@ class ExportLog {
     this.#sharedReport = report.sharing(this.#shared.said)
   }
 
-  /** Each attempt that failed; what becomes of its spans is said next. */
+  /** Counts a failed attempt. The next call reports what happens to its spans. */
   failed (outcome) {
     this.#stats.exportsFailed++
     this.#stats.lastError = failureOf(outcome) + hintOf(outcome, this.#url) + this.#through
   }
 
-  /** `queued` wait for the next attempt; 0 where they are made anew. */
+  /** `queued`: how many wait for the next attempt; 0 if it will send newer ones instead. */
   willRetry (outcome, queued) {
     if (outcome.error?.code === 'ERR_ACCESS_DENIED') {
       this.#sharedReport.warn('LT_WARN_PERMISSION', `no permission to connect to ${this.#target}: start node with --allow-net`, this.#target)
@@ -71,9 +72,9 @@ class ExportLog {
     this.#sharedReport.warn('LT_WARN_LOSS', message, 'collector')
   }
 
-  // One kind for each class of status: a collector that always answers another one is logged no oftener.
+  // Losses are grouped by status class, so that a collector whose status varies is not logged more often.
   refused (outcome, spans) {
-    const isMisdirected = outcome.disposition === 'misdirected' // what is no collector would have no use for them the next time either
+    const isMisdirected = outcome.disposition === 'misdirected' // a retry would not help, because the server is not a collector
     if (isMisdirected) this.#stats.rejected += spans
     else this.#stats.drop('non_retryable', spans)
     if (outcome.status === 404 && this.#optional !== null) {
@@ -170,10 +171,10 @@ function failureOf ({ error, status, message }) {
   return error.message.includes(error.code) ? error.message : `${error.code}: ${error.message}`
 }
 
-/** What was probably meant if the exporter's URL leads to something else than an OTLP receiver: '' or a clause behind a semicolon. */
+/** Returns a hint if the exporter's URL seems to lead to something other than an OTLP receiver: '' or a clause after a semicolon. */
 function hintOf ({ error, status, format, message = '' }, { port, pathname }) {
   const known = PORTS.get(port)
-  // What speaks HTTP/2 from the first byte is most likely the gRPC port next door.
+  // A server that speaks HTTP/2 from the first byte is most likely the gRPC port.
   if (error?.code === 'EBADMSG' || format === 'grpc') return `; OTLP over HTTP usually uses port 4318; ${known ?? '4317 is gRPC'}`
   if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(error?.code)) return '; that port does not speak TLS: use http: instead of https:?'
   if (error !== null) return ''

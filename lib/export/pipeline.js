@@ -1,30 +1,30 @@
 'use strict'
 
-// What all spans of a tracer share on their way out: limits, resource, scope, counts, and the sink that ended spans go to.
+// What all spans of a tracer share: limits, resource, scope, counters, and the sink that receives ended spans.
 
 const { SCHEMA_URL, OWN_MAX } = require('../span/recording-span.js')
 const { SAMPLED } = require('../context/trace-context.js')
 
-const OPEN_MAX = 10_000 // of the spans that are looked after until they end
+const OPEN_MAX = 10_000 // the most spans that are tracked until they end
 
 /**
- * What happened to every span, as plain counters. At every moment
+ * Counts what happened to every span. At any time:
  *   ended = accepted + unsampled + recorded
  *   accepted = handedOver + delivered + rejected + thinned + sum(dropped) + queued + inFlight
  */
 class Stats {
   started = 0
   unsampled = 0
-  recorded = 0 // now in the ring of the recorder: neither accepted nor unsampled yet
-  notKept = 0 // requests, of the unsampled, that `keep` asked for and its rate left out
-  folded = 0 // calls that are in another span: neither started nor ended
+  recorded = 0 // held by the recorder, neither accepted nor unsampled yet
+  notKept = 0 // unsampled requests that `keep` matched, but that exceeded its rate
+  folded = 0 // calls that were merged into another span, counted neither as started nor as ended
   accepted = 0
   handedOver = 0
   delivered = 0
   rejected = 0
-  retried = 0 // spans in repeated attempts: only these can be in the collector twice
-  thinned = 0 // spans that gave way in a full buffer to others that say for how many they stand
-  dropped = Object.create(null) // reason -> spans; `snapshot` hands its keys out
+  retried = 0 // spans that were sent again: only these can be in the collector twice
+  thinned = 0 // spans dropped from a full buffer, while the others carry an adjusted sampling threshold
+  dropped = Object.create(null) // reason -> spans; the keys are part of the public `snapshot`
   exportsOk = 0
   exportsFailed = 0
   lastError = null
@@ -40,7 +40,7 @@ class Stats {
   }
 }
 
-/** What sends the spans, as processors and exporters of the SDK 2.x and 3.x want it. They tell resources apart by identity. */
+/** The resource in the form that processors and exporters of SDK 2.x and 3.x expect. They distinguish resources by identity. */
 class Resource {
   asyncAttributesPending = false
 
@@ -57,30 +57,30 @@ class Resource {
 }
 
 class Pipeline {
-  /** @param {Tracer} tracer once it is decided how its spans leave */
+  /** @param {Tracer} tracer with its output already chosen */
   constructor ({ settings, redactor, scope, stats, report, sampler, output: { sink } }) {
     const { limits, clientErrors, resource, namesOpen } = settings
     this.limits = limits
-    this.clientErrors = clientErrors // whether what is thrown is recorded where the answer is 4xx
-    // No template fits a span whose own attributes may be too many, or a longer url.
+    this.clientErrors = clientErrors // whether errors are recorded for 4xx responses
+    // Templates do not fit spans with a longer URL. They fit no span if its own attributes alone may exceed the limit.
     this.templateUrlLengthMax = limits.attributes < OWN_MAX ? -1 : limits.attributeValueLength
     this.redactor = redactor
-    this.rootTracestate = sampler.tracestate // what the sampler says of each trace that starts here, if it is always the same
+    this.rootTracestate = sampler.tracestate // the sampler's tracestate for traces that start here, if it is always the same
     this.resource = new Resource(resource.attributes)
     this.scope = scope
     this.stats = stats
     /** @type {Report} */ this.report = report
     this.exceptionLog = null // AppLogs, in a LoggingPipeline
     this.sink = sink
-    this.onLate = null // what counts a span, once the application has closed
-    this.overLimits = { attributes: false, events: false, links: false } // what was said to be left out
+    this.onLate = null // counts a span that ends after the application has closed
+    this.overLimits = { attributes: false, events: false, links: false } // the limits that were warned about
     this.open = namesOpen ? new Set() : null // spans that have not ended
     this.wantsStart = sink.started !== undefined || namesOpen
     this.wantsEnding = sink.ending !== undefined
-    this.endsNow = new Set() // spans that processors see before they end, and might end themselves
+    this.endsNow = new Set() // spans that are passed to processors just before they end; a processor might end them itself
   }
 
-  /** What may leave the process of a flat list of attributes. */
+  /** Returns the attributes of a flat list that may leave the process. */
   shown (list) { return list }
 
   started (span, context) {
@@ -94,7 +94,7 @@ class Pipeline {
       '64 levels of plain data')
   }
 
-  /** Says once that a limit leaves something out, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
+  /** Warns once about each limit that was exceeded, as the specification asks. @param {'attributes' | 'events' | 'links'} what */
   overLimit (what) {
     if (this.overLimits[what]) return
     this.overLimits[what] = true
@@ -115,7 +115,7 @@ class Pipeline {
     else this.exportOrDiscard(span)
   }
 
-  /** At an application's end: ends the children that nobody has ended, and each says so. Requests close by themselves. */
+  /** When the application closes, ends child spans that are still open and marks them. Request spans end by themselves. */
   endOpen () {
     for (const span of this.open ?? []) if (span.info !== undefined) span.setAttribute('light_trace.never_ended', true).end()
   }
@@ -137,7 +137,7 @@ class Pipeline {
   }
 }
 
-/** Where exceptions are log records: they go where their spans go. */
+/** Used if exceptions are exported as log records. They are exported only if their span is. */
 class LoggingPipeline extends Pipeline {
   constructor (tracer, exceptionLog) {
     super(tracer)

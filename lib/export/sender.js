@@ -1,6 +1,6 @@
 'use strict'
 
-// Takes sealed chunks to the collector, oldest first, one request at a time, and keeps what failed.
+// Sends sealed chunks to the collector, oldest first, one request at a time. Keeps the chunks that failed.
 //
 //    idle --pump--> busy --retry--> waiting --timer, retryNow--> idle
 //                     '--any other disposition, see http/retry.js--> idle
@@ -8,9 +8,10 @@
 const { setTimeout, clearTimeout, monotonicNow } = require('../runtime/timers.js')
 const { RetrySchedule } = require('./http/retry.js')
 
-// A request costs 100 to 200 microseconds whatever its size: of a megabyte, some 2,000 spans, less than a tenth of one for each.
+// A request costs 100 to 200 microseconds, whatever its size. Spread over a megabyte, about 2,000 spans, that is less than 0.1
+// microseconds a span.
 const SEND_BYTES = 1024 * 1024
-// Writing a megabyte to a socket takes the loop 0.2 to 0.3 ms; much more at once would be felt.
+// Writing a megabyte to a socket blocks the event loop for 0.2 to 0.3 ms. Much more at once would be noticeable.
 const REQUEST_BYTES_MAX = 2 * 1024 * 1024
 
 class Sender {
@@ -28,12 +29,12 @@ class Sender {
   #batch = []
   #timer = null
   #dueAt = 0
-  #isDue = false // something is old enough to be sent, however little it is
+  #isDue = false // the buffered spans are to be sent, however few they are
   #isClosing = false
-  #startedClosing = false // the request under way is an attempt of the close
+  #startedClosing = false // the current request was started while closing
   #isGivenUp = false
   inFlight = 0
-  completed = 0 // spans that left for good, delivered or not
+  completed = 0 // spans that have left the buffer for good, delivered or not
 
   constructor ({ buffer, http, prefix, stats, log, compressor, onCompleted }) {
     this.#buffer = buffer
@@ -61,26 +62,26 @@ class Sender {
     if (batch.length > 0) this.#send(batch)
   }
 
-  // Ends a wait early, unless the collector asked for it.
+  // Ends a wait early, unless the collector asked for the wait.
   retryNow () {
     if (this.#state === 'waiting' && !this.#schedule.isAsked) this.#endWait()
   }
 
-  // Brings an attempt forward if the buffer fills up, or turns over.
+  // Retries earlier if new spans fill the buffer or replace its content.
   retryIfFilling () {
     if (this.#state !== 'waiting') return
     const dueAt = this.#schedule.dueAt(this.#buffer.bytesWritten)
     if (dueAt < this.#dueAt) this.#waitUntil(dueAt)
   }
 
-  // From here each chunk gets one more attempt and nothing waits.
+  // From now on each chunk gets one more attempt, without waiting.
   startClosing () {
     this.#isClosing = this.#isDue = true
     if (this.#state === 'waiting') this.#endWait()
     else this.pump()
   }
 
-  // The deadline has come: what is queued and in flight is lost.
+  // The deadline has passed: everything queued and in flight is lost.
   giveUp () {
     this.#isGivenUp = true
     this.#dropAll()
@@ -90,9 +91,9 @@ class Sender {
 
   #takeBatch () {
     const buffer = this.#buffer
-    // After a failure it asks with one chunk: cheap if nobody answers, gentle if the collector is overloaded.
+    // After a failure only one chunk is sent: cheap if the collector does not answer, gentle if it is overloaded.
     const bytesMax = this.#schedule.hasFailed && !this.#isClosing ? 1 : this.#requestBytesMax
-    // A partly filled chunk goes only if nothing older is left behind; else it may as well go on filling.
+    // A partly filled chunk is sent only if no older chunk is left behind. Otherwise it can keep filling.
     if (this.#isDue && (buffer.sealedChunks === 0 || buffer.sealedBytes + buffer.open.length <= bytesMax)) buffer.seal()
     const batch = buffer.take(bytesMax)
     if (buffer.sealedChunks === 0 && buffer.open.spans === 0) this.#isDue = false
@@ -110,19 +111,19 @@ class Sender {
     }
     const [{ body }] = batch
     const onOutcome = (outcome) => this.#onOutcome(outcome)
-    if (body !== null) this.#http.post([body], 'gzip', onOutcome) // compressed: it is alone, and whole
+    if (body !== null) this.#http.post([body], 'gzip', onOutcome) // compressed: a whole body, alone in its batch
     else this.#http.post([this.#prefix.head(bytesOf(batch)), ...batch.map(({ bytes, length }) => bytes.subarray(0, length))], '', onOutcome)
   }
 
   #onOutcome (outcome) {
     if (outcome.wasResent) this.#stats.retried += this.inFlight
     const [chunk] = this.#batch
-    // A server that takes no gzip, against the specification, or that measures what it inflates to.
+    // 415: the server does not accept gzip, against the specification. 413: it may measure the decompressed size.
     const isTooMuch = outcome.status === 413
     if (chunk.body === null || !(isTooMuch || outcome.status === 415) || this.#isGivenUp) return this.#finish(outcome)
     if (!isTooMuch) this.#compressor.stop()
     this.#compressor.decompress(chunk, (hasWorked) => {
-      // Plain, it is cut in two right away at 413, and goes as it is at 415.
+      // The decompressed chunk is halved now after 413, or sent again whole after 415.
       if (!hasWorked) outcome.disposition = 'refused'
       else if (!isTooMuch) outcome.disposition = 'again'
       this.#finish(outcome)
@@ -150,7 +151,7 @@ class Sender {
     else if (disposition !== 'split' || !this.#makeSmaller(batch)) this.#onRefused(outcome, batch, spans)
   }
 
-  // After 413: half as much at once, and no more than that from now on; a single chunk is cut in two, down to one span.
+  // After 413: sends half as much immediately, and never more than that from now on. Cuts a single chunk in two, down to one span.
   #makeSmaller (batch) {
     const smaller = batch.length > 1 ? batch : this.#buffer.halve(batch[0])
     if (smaller === null) return false
@@ -192,7 +193,7 @@ class Sender {
   }
 
   #dropAll () {
-    this.#startedClosing = true // what is in flight gets no further attempt
+    this.#startedClosing = true // spans in flight get no further attempt
     this.#buffer.seal()
     const spans = this.#buffer.clear()
     if (spans > 0) this.#drop('shutdown_deadline', spans)

@@ -1,13 +1,13 @@
 'use strict'
 
-// The attributes of a span as bytes that are copied from an earlier span with the same keys. An application sets its attributes
-// with every request, and most have the value that they had before. Only what differs is written anew; where that takes another
-// number of bytes, the attributes behind it are copied once more, to where they belong:
+// Encodes the attributes of a span by copying the bytes of an earlier span with the same keys. An application sets its attributes with
+// every request, and most values are the same as before. Only values that differ are written. If one has a different number of bytes,
+// the attributes after it are copied again, to their new position:
 //
 //   bytes   4A len key 12 len value | 4A len key 12 len value | 4A len key 12 len value
 //                             ^ starts[0]  ends[0]
 //
-// The bytes are those that proto-writer.js writes, whatever was there before.
+// The resulting bytes are always the same as those that proto-writer.js would write.
 
 const { ownText } = require('../span/attributes.js')
 const { ProtoWriter, writeLength4, writeString, attributesBound, valueBound, writeAttributes, writeValue, text } = require('./proto-writer.js')
@@ -16,12 +16,12 @@ const { TAG_ATTRIBUTE } = require('./templates.js')
 const TAG_VALUE = 0x12
 const TAG_TEXT = 0x0a
 
-// Bounds the memory: of one, and of all together. What does not fit is written attribute by attribute.
+// Limits of the memory for one template, and for all together. Attributes that do not fit are written one by one.
 const TEMPLATE_BYTES_MAX = 16384
 const ALL_BYTES_MAX = 512 * 1024
-// Longer texts are seldom the same, and are not kept to be compared.
+// Longer texts are seldom equal, so they are not kept for comparison.
 const KEPT_LENGTH_MAX = 64
-// After so many spans that did not fit it is made anew, of the last one; after twice as many the next time.
+// After this many spans with a differing value, the template is made again from the latest span. The number doubles each time.
 const MISSES_FIRST = 64
 const MISSES_MOST = 65536
 
@@ -34,13 +34,13 @@ class AttributeTemplate {
     this.ends = ends
     this.values = starts.map((start, i) => comparable(list[i * 2 + 1]))
     this.rests = starts.map(() => null)
-    this.changes = new Uint16Array(starts.length) // what `compare` found, for `write`
+    this.changes = new Uint16Array(starts.length) // indexes of the values that `compare` found to differ, for `write`
     this.changeCount = 0
     this.misses = 0
     this.missesMax = missesMax
   }
 
-  /** Finds the values of `list` that are others; returns how many bytes all of it may take. HOT, once per span with attributes. */
+  /** Finds the values of `list` that differ. Returns an upper bound of the list's bytes. HOT, once per span with attributes. */
   compare (list) {
     const { values, changes } = this
     let bound = this.bytes.length
@@ -55,7 +55,7 @@ class AttributeTemplate {
     return bound
   }
 
-  /** Writes `list`, after `compare` with it. HOT, once per span with attributes. Budget: 0 objects, 0 strings. */
+  /** Writes `list`, which must have been passed to `compare` before. HOT, once per span with attributes. Budget: 0 objects, 0 strings. */
   write (writer, list) {
     const { bytes, position } = writer
     bytes.set(this.bytes, position)
@@ -63,7 +63,7 @@ class AttributeTemplate {
     writer.position = this.bytes.length + shift
   }
 
-  /** Writes what `compare` found, and moves what stands behind it: the first byte by `from`, the last one by what it returns. */
+  /** Writes the values that differ and moves the attributes after them. `from` is the shift of the first byte; returns that of the last. */
   writeChanges (writer, list, from) {
     const { bytes, view } = writer
     const { changes, changeCount, starts, ends } = this
@@ -87,7 +87,7 @@ class AttributeTemplate {
   restBehind (i) { return (this.rests[i] ??= this.bytes.subarray(this.ends[i])) }
 }
 
-/** Writes AnyValue's content. Returns where it ends. */
+/** Writes the content of an AnyValue. Returns its end. */
 function writeAt (writer, start, value) {
   if (typeof value === 'string') return writeString(writer.bytes, writer.view, start, TAG_TEXT, value)
   writer.position = start
@@ -95,20 +95,20 @@ function writeAt (writer, start, value) {
   return writer.position
 }
 
-/** Upper bound of the bytes that `writeShared` writes. The shape has the keys of the list if it is as long. */
+/** Upper bound of the bytes that `writeShared` writes. A shape that is as long as the list has the same keys. */
 function sharedBound (list, shape) {
   const template = shape.length === list.length ? templateOf(list, shape) : null
   return template === null ? attributesBound(list) : template.compare(list)
 }
 
-/** Writes the attributes of a span. To be called after `sharedBound`, with the same. */
+/** Writes the attributes of a span. Must be called after `sharedBound`, with the same arguments. */
 function writeShared (writer, list, shape) {
   const template = shape.length === list.length ? shape.template : null
   if (template === null) writeAttributes(writer, TAG_ATTRIBUTE, list)
   else template.write(writer, list)
 }
 
-/** @returns {AttributeTemplate | null} null: there is no more room for it */
+/** @returns {AttributeTemplate | null} null: it would exceed the limits */
 function templateOf (list, shape) {
   const { template } = shape
   return template === null || template.misses > template.missesMax ? makeTemplate(list, shape, template) : template
@@ -140,7 +140,7 @@ function makeTemplate (list, shape, before) {
   return shape.template
 }
 
-/** Returns what `compare` compares a value with: NaN, which equals nothing, for one that is not kept. */
+/** Returns the value that `compare` will compare with. It is NaN, which equals nothing, for a value that is not kept. */
 function comparable (value) {
   if (typeof value === 'string') return value.length > KEPT_LENGTH_MAX ? NaN : ownText(value)
   return typeof value === 'object' && value !== null ? NaN : value

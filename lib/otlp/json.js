@@ -1,6 +1,7 @@
 'use strict'
 
-// Spans as OTLP JSON, and what metrics share of it: protobuf's mapping, but ids in hex, int64 as decimal strings, enums as numbers.
+// Encodes spans as OTLP JSON, with the parts that metrics share: protobuf's JSON mapping with ids in hex, int64 as decimal strings and
+// enums as numbers.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 
 const { nanosOf } = require('../runtime/timers.js')
@@ -16,7 +17,7 @@ function scopeOf ({ name, version }) {
   return { name: clean(name), version: clean(version) }
 }
 
-/** A flat list as KeyValue messages. */
+/** Converts a flat list to KeyValue messages. */
 function attributesOf (list) {
   const attributes = []
   for (let i = 0; i < list.length; i += 2) attributes.push({ key: clean(list[i]), value: valueOf(list[i + 1]) })
@@ -30,22 +31,22 @@ function valueOf (value) {
     case 'number': return Number.isSafeInteger(value) ? { intValue: String(value) } : { doubleValue: double(value) }
   }
   if (Array.isArray(value)) return { arrayValue: { values: Array.from(value, valueOf) } }
-  if (value === null || typeof value !== 'object') return {} // an AnyValue without a value is how OTLP says "empty"
+  if (value === null || typeof value !== 'object') return {} // in OTLP an AnyValue without a value means "empty"
   if (ArrayBuffer.isView(value)) return { bytesValue: Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64') }
   return { kvlistValue: { values: Object.keys(value).map((key) => ({ key: clean(key), value: valueOf(value[key]) })) } }
 }
 
-/** JSON has no NaN and no infinities: protobuf writes their names. */
+/** JSON has no NaN or infinities, so protobuf writes their names. */
 function double (value) {
   return Number.isFinite(value) ? value : String(value)
 }
 
-/** Replaces lone surrogates: in UTF-8 they are no text, as an escape many readers refuse them. */
+/** Replaces lone surrogates: they are invalid in UTF-8, and many parsers refuse them as escapes. */
 function clean (text) {
   return text === undefined ? undefined : text.toWellFormed()
 }
 
-/** Returns an ExportTraceServiceRequest of a few spans as one line, without its end, for platforms that collect lines of standard output. */
+/** Returns an ExportTraceServiceRequest of a few spans as one line without a line break, for platforms that collect standard output. */
 function requestJson (resource, spans) {
   const scopes = new Map(spans.map(({ scope }) => [scope.key, scope]))
   const scopeSpans = Array.from(scopes.values(), (scope) => {

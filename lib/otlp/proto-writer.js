@@ -1,35 +1,35 @@
 'use strict'
 
-// A cursor that writes protobuf into memory that was reserved. Lengths are padded to four bytes, so that nothing is ever shifted.
+// A cursor that writes protobuf into reserved memory. Lengths are padded to four bytes, so that no bytes have to be moved.
 //
 //   one attribute:  4A 80 80 80 00 | 0A len key | 12 80 80 00 | 0A 80 80 00 value
 //                   tag, length    | key        | AnyValue    | string_value
 
 const { Buffer } = require('node:buffer')
 
-const LOOP_LENGTH_MAX = 15 // up to which a loop over char codes is faster than the call into C++
-const LONG_TEXT = 1024 // of which it is worth counting the bytes
+const LOOP_LENGTH_MAX = 15 // up to this length a loop over char codes is faster than the call into C++
+const LONG_TEXT = 1024 // above this length it is worth counting the bytes
 
-// Span.flags and Link.flags beyond the W3C byte: whether it is known that the other span is remote, and whether it is.
+// Bits of Span.flags and Link.flags above the W3C byte: whether it is known if the other span is remote, and whether it is.
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
 
 class ProtoWriter {
-  /** @param {number} byteCount of memory of its own; 0 for one that is aimed at chunks */
+  /** @param {number} byteCount size of its own memory; 0 for a writer that is pointed at chunks */
   constructor (byteCount = 0) {
     this.bytes = Buffer.alloc(byteCount)
     this.view = new DataView(this.bytes.buffer, this.bytes.byteOffset, byteCount)
     this.position = 0
   }
 
-  /** Aims at `position` of a chunk, which must have room for all that will be written. */
+  /** Points the writer at `position` of a chunk, which must have room for everything that will be written. */
   open (bytes, view, position) {
     this.bytes = bytes
     this.view = view
     this.position = position
   }
 
-  /** What was written into memory of its own. */
+  /** The bytes that were written into its own memory. */
   get written () { return this.bytes.subarray(0, this.position) }
 
   byte (value) { this.bytes[this.position++] = value }
@@ -41,7 +41,7 @@ class ProtoWriter {
     this.position += source.length
   }
 
-  /** Leaves four bytes for a length; `length4` fills them in. */
+  /** Reserves four bytes for a length, which `length4` fills in. */
   reserve4 () {
     const at = this.position
     this.position += 4
@@ -63,7 +63,7 @@ class ProtoWriter {
   }
 }
 
-/** Writes a field that is a text; returns where it ends. HOT */
+/** Writes a text field. Returns its end. HOT */
 function writeString (bytes, view, at, tag, value) {
   bytes[at] = tag
   const end = writeText(bytes, at + 5, value)
@@ -71,7 +71,7 @@ function writeString (bytes, view, at, tag, value) {
   return end
 }
 
-/** Writes a safe integer as a varint, of ten bytes where it is negative; returns where it ends. */
+/** Writes a safe integer as a varint, with ten bytes if it is negative. Returns its end. */
 function putInt64 (bytes, at, value) {
   let low = value >>> 0
   let high = Math.floor(value / 0x100000000) >>> 0
@@ -84,7 +84,7 @@ function putInt64 (bytes, at, value) {
   return at
 }
 
-/** Writes text as UTF-8, a lone surrogate as U+FFFD; returns where it ends. HOT */
+/** Writes text as UTF-8, with lone surrogates as U+FFFD. Returns its end. HOT */
 function writeText (bytes, start, value) {
   const { length } = value
   if (length > LOOP_LENGTH_MAX) return start + bytes.utf8Write(value, start)
@@ -105,23 +105,23 @@ function writeLength4 (view, position, length) {
     ((length << 3) & 0x7f000000), true)
 }
 
-/** Upper bound of what `writeText` writes: three bytes for each UTF-16 unit, or exactly what it takes. */
+/** Upper bound of what `writeText` writes: three bytes per UTF-16 unit, or the exact number of bytes. */
 function textBound (value, isExact = false) {
   return isExact || value.length > LONG_TEXT ? Buffer.byteLength(value) : value.length * 3
 }
 
-// KeyValue and AnyValue of opentelemetry/proto/common/v1/common.proto. Values were checked and cut when they were set.
+// KeyValue and AnyValue of opentelemetry/proto/common/v1/common.proto. Values were checked and truncated when they were set.
 
-// Tag and length, the key's tag and length, the value's.
+// The tag and length of the attribute, of its key and of its value.
 const KEY_VALUE_OVERHEAD = 15
-const NUMBER_BOUND = 11 // a tag and a negative integer
+const NUMBER_BOUND = 11 // the tag and ten bytes of a negative integer
 
-// The fields of keys that were written before, as bytes. Bounded, because keys may be made of anything.
+// The encoded fields of keys that were written before. Bounded, because keys may contain user data.
 const KNOWN_KEYS_MAX = 1000
 const KNOWN_KEY_LENGTH_MAX = 100
 const knownKeys = new Map()
 
-/** Upper bound of the bytes that a flat list of attributes takes. Where `isExact`, the bytes of short texts are counted too. */
+/** Upper bound of the bytes that a flat list of attributes takes. If `isExact`, the bytes of short texts are counted too. */
 function attributesBound (list, isExact = false) {
   let bound = 0
   for (let i = 0; i < list.length; i += 2) bound += attributeBound(list[i], list[i + 1], isExact)
@@ -156,7 +156,7 @@ function writeAttribute (writer, tag, key, value) {
   writer.length4(at)
 }
 
-/** Writes the key and the value's tag. */
+/** Writes the key and the tag of the value. */
 function writeKey (writer, key) {
   const known = knownKeys.get(key)
   if (known !== undefined) return writer.copy(known)
@@ -181,7 +181,7 @@ function writeValue (writer, value) {
       writer.byte(0x21)
       return writer.double(value)
     default:
-      if (value !== null) writeObject(writer, value) // null has no field of its own: an empty AnyValue
+      if (value !== null) writeObject(writer, value) // null is an AnyValue without a field
   }
 }
 
@@ -206,7 +206,7 @@ function writeElement (writer, element) {
   writer.length4(at)
 }
 
-/** Returns a flat list as bytes with short lengths, for what is encoded once and copied often. */
+/** Encodes a flat list with unpadded lengths, for bytes that are encoded once and copied often. */
 function encodeAttributes (tag, list) {
   const parts = []
   for (let i = 0; i < list.length; i += 2) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What stands around the spans of one request to the collector, and how they are cut in two where they are too many for it.
+// Encodes what surrounds the spans in one request to the collector, and splits a chunk that is too large for it.
 //
 //   ExportTraceServiceRequest  0A <len, 4 bytes>          resource_spans
 //     ResourceSpans            0A <len> resource
@@ -17,12 +17,12 @@ const SCOPES_MAX = 256
 class ExportRequestPrefix {
   /** @param {{ attributes: object }} resource as config/resource.js resolves it */
   constructor (resource) {
-    // The resource's schema URL comes after scope_spans by its number; a reader takes any order.
+    // By its field number the resource's schema URL comes after scope_spans, but decoders accept any order.
     const attributes = encodeAttributes(0x0a, Object.entries(resource.attributes).flat())
     this.resource = Buffer.concat([field(0x0a, attributes), text(0x1a, SCHEMA_URL)])
   }
 
-  /** Returns the bytes that stand before `chunkBytes` bytes of scope_spans. */
+  /** Returns the bytes that precede `chunkBytes` bytes of scope_spans. */
   head (chunkBytes) {
     return Buffer.concat([headerOf(0x0a, this.resource.length + chunkBytes), this.resource])
   }
@@ -30,7 +30,7 @@ class ExportRequestPrefix {
 
 const scopes = new Map()
 
-/** HOT, once per span. Returns the first fields of scope_spans: for equal scopes the same bytes, so that they can be compared by identity. */
+/** HOT, once per span. Returns the first fields of scope_spans. Equal scopes get the identical array, so that identity comparison is enough. */
 function encodeScope (scope) {
   return scope.encoded ?? remember(scope)
 }
@@ -40,21 +40,21 @@ function remember (scope) {
   let bytes = scopes.get(key)
   if (bytes === undefined) {
     const parts = [field(0x0a, version === '' ? text(0x0a, name) : Buffer.concat([text(0x0a, name), text(0x12, version)]))]
-    // By number it comes after the spans; a reader takes any order.
+    // By its field number it comes after the spans, but decoders accept any order.
     if (schemaUrl !== '') parts.push(text(0x1a, schemaUrl))
-    bytes = new Uint8Array(Buffer.concat(parts)) // as all that the writer copies: one class, one code
-    if (scopes.size >= SCOPES_MAX) scopes.clear() // names made of user data: start over rather than grow
+    bytes = new Uint8Array(Buffer.concat(parts)) // the same class as everything that the writer copies, so its code stays monomorphic
+    if (scopes.size >= SCOPES_MAX) scopes.clear() // scope names may contain user data: start over instead of growing
     scopes.set(key, bytes)
   }
   scope.encoded = bytes
   return bytes
 }
 
-// The bytes of a chunk. Lengths are varints, padded or not.
+// The bytes of a chunk. Lengths are varints, with or without padding.
 //
 //   chunk bytes = scope_spans, fields of ResourceSpans
 //   scope_spans = 0x12 | length | scope 0x0a ... | span 0x12 ... | span 0x12 ... |
-//                                              ^ a cut inside of them repeats what precedes its spans
+//                                              ^ a cut inside scope_spans repeats the fields before the spans
 
 const TAG_SCOPE_SPANS = 0x12
 const TAG_SPAN = 0x12
@@ -63,7 +63,7 @@ const HEADER_BYTES = 5
 
 /**
  * Cuts the bytes of a chunk in two between spans, for a collector that found them too large.
- * @returns {{ bytes: Buffer, spans: number }[] | null} two in memory of their own, or null if there is nothing to cut
+ * @returns {{ bytes: Buffer, spans: number }[] | null} two halves in memory of their own, or null if it cannot be cut
  */
 function halvesOf (bytes, length, spans) {
   const keep = spans >> 1
@@ -73,10 +73,11 @@ function halvesOf (bytes, length, spans) {
 }
 
 /**
- * Finds the spans of a chunk, each with its tag and length. Null where there is more behind them in their scope_spans, which would be lost.
+ * Finds the spans of a chunk, each with its tag and length. Returns null if other fields follow the spans in a scope_spans, because they
+ * would be lost.
  * @template T
- * @param {(run: { start: number, end: number }, start: number, end: number, last: T | undefined) => T} make of the bounds of a span and of
- *   what its scope_spans begin with, the same object for all of one; the last one that it made
+ * @param {(run: { start: number, end: number }, start: number, end: number, last: T | undefined) => T} make called with `run`, the bounds of
+ *   the fields before the spans (one object per scope_spans), the bounds of the span, and the result of the call before
  * @returns {T[] | null}
  */
 function spansIn (bytes, length, make) {
@@ -100,7 +101,7 @@ function spansIn (bytes, length, make) {
   return found
 }
 
-/** A chunk of some spans of another, in memory of its own. A span that has a `text` gets it for its trace state, the others are as they were. */
+/** Copies some spans of a chunk into a new one. If a span has a `text`, that becomes its trace state. Other spans are copied unchanged. */
 function chunkOf (bytes, spans) {
   const out = Buffer.allocUnsafeSlow(chunkLength(spans))
   const view = new DataView(out.buffer, out.byteOffset, out.length)
@@ -121,7 +122,7 @@ function chunkOf (bytes, spans) {
   return out
 }
 
-/** How long `chunkOf` makes it. */
+/** Returns the length of the chunk that `chunkOf` makes. */
 function chunkLength (spans) {
   let length = 0
   let last = null
@@ -143,7 +144,7 @@ function writeSpan (out, view, start, bytes, { start: from, end, stateStart, sta
   return at
 }
 
-/** Where the field ends whose tag is at `at`; -1 if it is none of a span's kinds, or reaches over `end`. */
+/** Returns the end of the field whose tag is at `at`, or -1 if its wire type is unknown or it extends beyond `end`. */
 function fieldEnd (bytes, at, end) {
   let tag = bytes[at++]
   const wireType = tag & 7
@@ -165,13 +166,13 @@ function fieldEnd (bytes, at, end) {
   return at <= end ? at : -1
 }
 
-/** Where the body of a field begins whose length is at `at`, or what follows a varint that is there. */
+/** Returns the position after the varint at `at`. If the varint is a field's length, that is the start of the field's body. */
 function bodyStart (bytes, at) {
   while (bytes[at++] > 0x7f);
   return at
 }
 
-/** Returns a tag and a length in the four bytes that the encoder always takes. */
+/** Returns a tag and a length in four bytes, as the encoder always writes lengths. */
 function headerOf (tag, length) {
   return Buffer.of(tag, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, ((length >> 14) & 0x7f) | 0x80, (length >> 21) & 0x7f)
 }

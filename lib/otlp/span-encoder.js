@@ -1,8 +1,8 @@
 'use strict'
 
-// Spans to OTLP bytes (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most
-// server and child spans are copies of a template, behind which stands what few have; others are written attribute by attribute.
-// templates.js begins with a picture of these bytes.
+// Encodes spans as OTLP (opentelemetry/proto/trace/v1/trace.proto, message Span), straight into the exporter's open chunk. Most server
+// and child spans are a copy of a template, followed by the fields that few spans have. Other spans are written attribute by attribute.
+// templates.js starts with a picture of these bytes.
 
 const { writeNanos, keepAnchored } = require('../runtime/timers.js')
 const { ProtoWriter, writeLength4, writeString, textBound, HAS_IS_REMOTE, IS_REMOTE, attributeBound, attributesBound, writeAttributes, writeAttribute } = require('./proto-writer.js')
@@ -21,12 +21,12 @@ const TAG_EVENT = 0x5a
 const TAG_LINK = 0x6a
 const TAG_STATUS = 0x7a
 
-// What a span takes at most beside its texts, attributes and details: the head and every tag, length and count.
+// The most bytes of a span besides its texts, attributes and details: the head and every tag, length and count.
 const SPAN_OVERHEAD = 160
 const BEHIND_PEER = PARENT_BYTES + 5 // the parent, and the tag and the length of a trace state
 
 class SpanEncoder {
-  /** @param {Pick<Exporter, 'reserve' | 'commit' | 'isLong' | 'spanBytesMax' | 'logCut' | 'dropTooLarge' | 'dropFailed'>} exporter whose chunks are written */
+  /** @param {Pick<Exporter, 'reserve' | 'commit' | 'isLong' | 'spanBytesMax' | 'logCut' | 'dropTooLarge' | 'dropFailed'>} exporter provides the chunks */
   constructor (exporter) {
     this.exporter = exporter
     this.writer = new ProtoWriter()
@@ -41,32 +41,32 @@ class SpanEncoder {
     else this.acceptOther(span, template)
   }
 
-  // Stands alone, so that V8 has room to inline what most requests need. A bug here would be thrown by the application's
-  // `span.end()`. The usual request's span ends in a guard of lib/fastify/hooks.js, and one here costs it 60 instructions.
+  // A separate function, so that V8 has room to inline what most requests need. Without the `try`, a bug here would be thrown by the
+  // application's `span.end()`. A usual request span ends inside a guard in lib/fastify/hooks.js; another one would cost it 60 instructions.
   acceptOther (span, routeTemplate) {
     try {
       this.encodeOther(span, routeTemplate)
     } catch (error) {
       this.exporter.dropFailed(error)
     }
-    if (span.route !== undefined) span.empty() // of a call the metrics still read the attributes
+    if (span.route !== undefined) span.empty() // but not a call's span: the metrics still read its attributes
   }
 
   encodeOther (span, routeTemplate) {
-    const isNamed = span.details === null || span.details.name === '' // as its route, its call or its start named it: nobody has renamed it
+    const isNamed = span.details === null || span.details.name === '' // named by its route, its call or its start, and not renamed
     if (isNamed && routeTemplate !== null && span.fitsTemplate) {
       return this.encodeServer(span, routeTemplate, span.errorType.length * 3 + restBound(span))
     }
-    const { info } = span // of a call; null: a child span that is none; undefined: a server span
+    const { info } = span // of a call; null for other child spans; undefined for a server span
     const template = !isNamed || info === undefined ? null : info === null ? nameTemplate(span) : callTemplate(info)
     if (template === null) this.encodeWhole(span)
     else this.encodeChild(span, info, template, isUsualChild(span) ? 0 : restBound(span))
   }
 
   /**
-   * Copies the templates and patches ids and times. Not through the writer: positions and memory stay in registers.
+   * Copies the templates and patches ids and times. It does not use the writer, so that positions and memory stay in registers.
    * HOT, once per sampled request. Budget: 0 objects, 0 strings. Proof: bench/micro/span-encoder.bench.js
-   * @param {number} rest at most so many bytes stand behind the template; 0: nothing but the URL and the parent
+   * @param {number} rest upper bound of the bytes after the template; 0: only the URL and the parent follow
    */
   encodeServer (span, template, rest) {
     const ofRoute = template.bytes
@@ -87,13 +87,13 @@ class SpanEncoder {
     this.close(chunk, start, end)
   }
 
-  /** Begins anew once the query is redacted. */
+  /** Redacts the query and starts again. */
   encodeRedacted (span, template, rest) {
     span.redact()
     this.encodeServer(span, template, rest)
   }
 
-  /** Does the same for a child span or a call. HOT, once per call. Budget: 0 objects, 0 strings. */
+  /** Does the same as encodeServer for a child span or a call. HOT, once per call. Budget: 0 objects, 0 strings. */
   encodeChild (span, info, template, rest) {
     const { target } = span
     const chunk = this.open(span, template.length + target.length * 3 + PARENT_BYTES + rest)
@@ -118,7 +118,7 @@ class SpanEncoder {
     if (chunk !== null) this.writeWhole(span, chunk, list, details, span.droppedAttributesCount)
   }
 
-  /** Writes a span whose estimate is longer than a chunk: its texts are counted, and what is too much is left out. */
+  /** Writes a span whose estimate is longer than a chunk. Counts its texts exactly, and leaves out what exceeds the limit. */
   encodeLong (span) {
     const { exporter } = this
     const runBytes = encodeScope(span.scope).length + RUN_BYTES
@@ -151,7 +151,7 @@ class SpanEncoder {
   }
 
   /**
-   * Room in a chunk that is in the run of the span's scope: the span begins at its length.
+   * Reserves room in a chunk, under scope_spans of the span's scope. The span starts at the chunk's `length`.
    * @returns {Chunk | null} null: the span is dropped, or was written as a long one
    */
   open (span, bound) {
@@ -167,12 +167,12 @@ class SpanEncoder {
   }
 
   /**
-   * Writes a span that is encoded already.
-   * @param {Uint8Array} bytes where it stands
+   * Writes a span that is already encoded.
+   * @param {Uint8Array} bytes that contain it
    * @param {{ start: number, end: number, stateStart: number, stateEnd: number }} span
    * @param {Uint8Array} scope as encodeScope makes it
-   * @param {string} tracestate in place of its own
-   * @param {Uint8Array} attributes more of them, encoded
+   * @param {string} tracestate replaces its own
+   * @param {Uint8Array} attributes additional ones, encoded
    */
   acceptEncoded (bytes, { start: from, end: to, stateStart, stateEnd }, scope, tracestate, attributes) {
     const byteCount = RUN_BYTES + scope.length + to - from + RUN_BYTES + tracestate.length + attributes.length
@@ -188,7 +188,7 @@ class SpanEncoder {
     this.close(chunk, start, writer.position)
   }
 
-  /** Patches the lengths of the span and of its scope_spans, so that the chunk is whole after every span. */
+  /** Patches the lengths of the span and of its scope_spans, so that the chunk is complete after every span. */
   close (chunk, start, end) {
     const { view, scopeSpansStart } = chunk
     writeLength4(view, start + OFFSET_LENGTH, end - start - 5)
@@ -196,7 +196,7 @@ class SpanEncoder {
     this.exporter.commit(chunk, end)
   }
 
-  /** Writes what the route's template does not say of a request; returns where it ends. */
+  /** Writes the fields of a request's span that are not in the route's template. Returns the end. */
   writeServerRest (span, chunk, at) {
     const { writer } = this
     const { errorType } = span
@@ -205,7 +205,7 @@ class SpanEncoder {
     return this.writeRest(span)
   }
 
-  /** Writes what the application has said of a span; returns where it ends. */
+  /** Writes the attributes and details that the application has set on a span. Returns the end. */
   writeRest ({ attributeList, attributeShape, details }) {
     const { writer } = this
     if (attributeList !== null) writeShared(writer, attributeList, attributeShape)
@@ -221,23 +221,23 @@ class SpanEncoder {
   }
 }
 
-/** Begins the scope_spans, or scope_logs, of a scope. */
+/** Starts the scope_spans, or scope_logs, of a scope. */
 function openRun (writer, chunk, scope) {
   writer.open(chunk.bytes, chunk.view, chunk.length)
   writer.byte(TAG_RUN)
   chunk.scope = scope
   chunk.scopeSpansStart = writer.reserve4()
   writer.copy(scope)
-  writer.length4(chunk.scopeSpansStart) // whole also if nothing follows
+  writer.length4(chunk.scopeSpansStart) // complete even if nothing follows
   chunk.length = writer.position
 }
 
-/** Whether a template and the connection's block say all of a span but its ids, times, URL, trace state and parent. HOT */
+/** Whether the template and the connection's attributes cover all of a span except ids, times, URL, trace state and parent. HOT */
 function isUsual (span, { hasWholeUrl, staticPath }) {
   return (staticPath ? hasWholeUrl : span.url.length <= span.pipeline.templateUrlLengthMax) && span.attributeList === null && span.details === null && span.errorType === ''
 }
 
-/** Whether a template says all of a child span but its ids, its times and its target. HOT */
+/** Whether a template covers all of a child span except its ids, times and target. HOT */
 function isUsualChild (span) {
   return span.attributeList === null && span.details === null && span.tracestate === ''
 }
@@ -250,7 +250,7 @@ function restBound ({ exportedTracestate, attributeList, attributeShape, details
   return bound
 }
 
-/** Upper bound of what `writeWhole` writes; where `isExact`, the bytes of short texts are counted too. */
+/** Upper bound of what `writeWhole` writes. If `isExact`, the bytes of short texts are counted too. */
 function wholeBound ({ name, exportedTracestate }, list, details, isExact) {
   return SPAN_OVERHEAD + textBound(name, isExact) + exportedTracestate.length + attributesBound(list, isExact) +
     (details === null ? 0 : detailsBound(details, isExact))
@@ -272,11 +272,12 @@ function linkBound ({ context, list }, isExact) {
 }
 
 /**
- * Leaves out the largest attributes, events and links, and counts them as dropped. The span keeps them: its user may read it.
+ * Leaves out the largest attributes, events and links, and counts them as dropped. The span itself keeps them, because the user may read
+ * it.
  * @typedef {{ list: Array, details: import('../span/recording-span').SpanDetails | null, droppedAttributes: number }} Content
  * @param {Content} whole
  * @param {number} excess how many bytes have to go
- * @returns {Content | null} what is left, or null if all of them are fewer bytes
+ * @returns {Content | null} the rest, or null if dropping all of them would not be enough
  */
 function leaveOutLargest ({ list, details, droppedAttributes }, excess) {
   const { events, links } = details ?? { events: [], links: [] }

@@ -1,6 +1,6 @@
 'use strict'
 
-// What spans have in common, encoded once: of a route, a connection, a name, a place that is called. It is copied, and patched:
+// Encodes once what spans have in common, per route, connection, name or called service. A span is a copy of this template, patched:
 //
 //   00  12 80 80 80 00                ScopeSpans.spans, padded length      patched
 //   05  0A 10 ................        trace_id                             patched
@@ -29,7 +29,7 @@ const PARENT_BYTES = 10
 const TAG_ATTRIBUTE = 0x4a // Span.attributes
 const NOTHING = Buffer.alloc(0)
 
-// The fixed part of a span, with room where ids, times and flags go.
+// The fixed part of a span, with room for ids, times and flags.
 const HEAD = Buffer.alloc(OFFSET_FLAGS + 4)
 HEAD[0] = 0x12
 HEAD.set([0x0a, 16], OFFSET_TRACE_ID - 2)
@@ -38,10 +38,10 @@ HEAD[OFFSET_START - 1] = 0x39
 HEAD[OFFSET_END - 1] = 0x41
 HEAD.set([0x85, 0x01], OFFSET_FLAGS - 2)
 
-const TEMPLATES_PER_ROUTE_MAX = 32 // a route may answer with a dozen statuses, by two schemes; what is rarer is encoded anew each time
+const TEMPLATES_PER_ROUTE_MAX = 32 // a route may answer with a dozen statuses over two schemes; rarer combinations are encoded each time
 const TEMPLATES_MAX = 10000 // of about 250 bytes each
 
-/** Writes ids, times and, at `end`, the parent; returns where the span ends then. HOT */
+/** Writes ids and times, and the parent at `end`. Returns the span's new end. HOT */
 function patchHead (view, start, end, span) {
   view.setInt32(start + OFFSET_TRACE_ID, span.t0)
   view.setInt32(start + OFFSET_TRACE_ID + 4, span.t1)
@@ -60,8 +60,8 @@ function patchHead (view, start, end, span) {
 }
 
 /**
- * A route has one template for each scheme, protocol version and status that it was seen with; and one more of each where the
- * sampler writes the same trace state into every trace that starts here, which is then copied too.
+ * A route has one template for each scheme, protocol version and status that it was seen with. If the sampler writes the same trace
+ * state into every trace that starts here, a second template of each includes this trace state.
  */
 class RouteTemplate {
   constructor (span, staticPath, hasTracestate) {
@@ -69,7 +69,7 @@ class RouteTemplate {
     this.protocolVersion = span.peer.protocolVersion
     this.scheme = span.peer.scheme
     this.staticPath = staticPath
-    this.hasWholeUrl = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and uncut
+    this.hasWholeUrl = staticPath && span.url.length <= span.pipeline.templateUrlLengthMax // and is not truncated
     this.hasTracestate = hasTracestate
     this.bytes = encodeTemplate(span, staticPath, hasTracestate)
     this.next = null
@@ -79,7 +79,7 @@ class RouteTemplate {
 class RouteTemplates {
   count = 0
 
-  /** The template that fits `span`, or null when there are too many. HOT, once per sampled request. */
+  /** Returns the template that fits `span`, or null when there are too many. HOT, once per sampled request. */
   find (span) {
     const { route, peer, httpStatus, tracestate } = span
     const { protocolVersion, scheme } = peer
@@ -97,7 +97,7 @@ class RouteTemplates {
     if (lengthOf(route.encoded) >= TEMPLATES_PER_ROUTE_MAX || this.count >= TEMPLATES_MAX) return null
     const template = new RouteTemplate(span, staticPath, hasTracestate)
     if (route.encoded === null) route.encoded = template
-    else { // behind the first, which is most often the usual one
+    else { // after the first, which is usually the most frequent one
       template.next = route.encoded.next
       route.encoded.next = template
     }
@@ -124,12 +124,12 @@ function encodeTemplate ({ route, peer, url, httpStatus, pipeline }, staticPath,
   ]))
 }
 
-/** Head, kind and name of a span, as its bytes begin. */
+/** Returns the first bytes of a span: head, kind and name. */
 function headOf (kind, name) {
   return Buffer.concat([HEAD, Buffer.from([0x30, kind + 1]), text(0x2a, name)])
 }
 
-// Names may be made of anything: what does not fit is written anew each time.
+// Names may contain user data. Names beyond these limits are encoded each time.
 const NAMES_MAX = 1000
 const NAME_LENGTH_MAX = 100
 
@@ -137,8 +137,8 @@ const byKind = [new Map(), new Map(), new Map(), new Map(), new Map()]
 let count = 0
 
 /**
- * Head, kind and name of a span that was started by its name alone. HOT, once per child span.
- * @returns {Uint8Array | null} null: there is no more room for it
+ * Returns head, kind and name of a span that was started by its name alone. HOT, once per child span.
+ * @returns {Uint8Array | null} null: the limits are reached
  */
 function nameTemplate ({ title, kind }) {
   return byKind[kind].get(title) ?? encodeName(title, kind)
@@ -155,8 +155,8 @@ function encodeName (name, kind) {
 const PATCHED_LENGTH = [0, 0, 0, 0] // a length that `writeRestOfUrl` patches
 
 /**
- * Head, kind, name and shared attributes of a call's span. The origin of its URL, or the name of its Redis command, comes last
- * and is open: the rest is written right behind it.
+ * Returns head, kind, name and shared attributes of a call's span. It ends with an open attribute: the origin of the call's URL, or the
+ * name of its Redis command. The rest of the value is written right after it.
  *
  *   4A 00 00 00 00 | 0A 08 "url.full" | 12 00 00 00 00 | 0A 00 00 00 00 "http://stock:3000"
  *
@@ -179,30 +179,30 @@ function openAttribute (key, origin) {
 }
 
 /**
- * Writes the rest of the URL, or of the command, behind the template, which ends at `position`, and the attribute's length `at`;
- * and any other text of an open attribute. Returns where it ends. HOT
+ * Completes an open attribute: writes the rest of its value (a URL, a command or another text) at `position`, where the template ends,
+ * and its length at `at`. Returns the end. HOT
  */
 function writeRestOfUrl (bytes, view, at, position, target) {
   const end = writeText(bytes, position, target)
-  closeAttribute(view, at, at + 4 + 2 + bytes[at + 5] + 1, end) // behind the key and its length
+  closeAttribute(view, at, at + 4 + 2 + bytes[at + 5] + 1, end) // after the key and its length
   return end
 }
 
-/** Writes the lengths of an open attribute: its own `at`, and those of its value, `valueAt` and behind it. */
+/** Writes the lengths of an open attribute: its own at `at`, and those of its value and text from `valueAt` on. */
 function closeAttribute (view, at, valueAt, end) {
   writeLength4(view, valueAt + 5, end - valueAt - 9)
   writeLength4(view, valueAt, end - valueAt - 4)
   writeLength4(view, at, end - at - 4)
 }
 
-// The path stands behind the template of a route whose requests have other paths, which ends with its open attribute.
+// If a route's requests have different paths, its template ends with this open attribute, and the path is written after it.
 const PATH = openAttribute('url.path', '')
 const QUERY = new Uint8Array(openAttribute('url.query', ''))
 const VALUE_BEFORE = 9 // bytes from the length of an open attribute's value to its text
 const QUESTION_MARK = 0x3f
-const GROWTH = 64 // of a query whose values become longer when they are redacted
+const GROWTH = 64 // room for a query whose values become longer when they are redacted
 
-/** Upper bound of what `writeUrl` writes. Asks the user about the query first, whose code may end spans. HOT */
+/** Upper bound of what `writeUrl` writes. Calls a `redactQuery` function first, because it may end other spans. HOT */
 function urlBound (span) {
   const { url, redacted, pipeline } = span
   const bound = QUERY.length + url.length * 3 + GROWTH
@@ -210,13 +210,13 @@ function urlBound (span) {
 }
 
 /**
- * Writes the path and the query of a request behind its route's template, which has neither. The URL is written once, with its query
- * where it belongs, and its path is moved to the template:
+ * Writes the path and the query of a request after its route's template, which has neither. The URL is written once, so that its query
+ * is already in place. Then its path is moved down to the template:
  *
  *   template |                               /path?query
  *   template | /path | 4A .... "url.query" .... | query
  *
- * Returns where they end, or -1 where span.query has to be asked first. HOT
+ * Returns the end, or -1 if the query must first be redacted through span.query. HOT
  */
 function writeUrl (bytes, view, at, span) {
   if (span.redacted !== null) return writeRedacted(bytes, view, at, span)
@@ -229,7 +229,7 @@ function writeUrl (bytes, view, at, span) {
     bytes[pathEnd++] = byte
   }
   closeAttribute(view, at - PATH.length + 1, at - VALUE_BEFORE, pathEnd)
-  if (read + 1 >= urlEnd) return pathEnd // nothing behind the question mark
+  if (read + 1 >= urlEnd) return pathEnd // nothing after the question mark
   const start = read + 1
   const { redactor, templateUrlLengthMax } = span.pipeline
   const end = redactor.redactBytes(bytes, view, start, urlEnd, GROWTH)
@@ -247,18 +247,18 @@ function writeRedacted (bytes, view, at, { url, redacted }) {
   return writeRestOfUrl(bytes, view, pathEnd + 1, pathEnd + QUERY.length, redacted)
 }
 
-// The attributes of a connection and of the caller on it, written straight into the span: behind a proxy each request has another
-// caller. What comes a second time is kept as bytes and copied from then on: of a place, which ends with an open attribute for who
-// calls, and of a caller.
+// The attributes of a connection and its client are written straight into the span, because behind a proxy each request may have a
+// different client. A place or client that is seen a second time is kept as bytes, which are copied from then on. The bytes of a place
+// end with an open attribute for the client's address.
 //
 //   network.peer.port | network.peer.address | server.address | server.port | client.address        user_agent.original
 
 const PORT = 'network.peer.port'
-const PORT_AT = text(0x0a, PORT).length + 5 // of the number of the first attribute, if it is there
-const WIDE_PORT = 0xffff // of three bytes, as all ports are written
+const PORT_AT = text(0x0a, PORT).length + 5 // the offset of the port in the first attribute, if a place has one
+const WIDE_PORT = 0xffff // takes three bytes, and so all ports are written with three
 const CLIENT_ADDRESS = openAttribute('client.address', '')
 const USER_AGENT = new Uint8Array(openAttribute('user_agent.original', ''))
-const PEER_OVERHEAD = 350 // of all but what a caller or its connection may make long
+const PEER_OVERHEAD = 350 // for everything except the texts that a client or its connection may make long
 
 /** Upper bound of what `writePeer` writes. HOT */
 function peerBound ({ encoded, place, clientAddress, userAgent }) {
@@ -267,7 +267,7 @@ function peerBound ({ encoded, place, clientAddress, userAgent }) {
     : PEER_OVERHEAD + (clientAddress.length + place.peerAddress.length + place.serverAddress.length + userAgent.length) * 3
 }
 
-/** Writes what a connection adds to the spans of its requests; returns where it ends. HOT, once per sampled request. */
+/** Writes the attributes that a connection adds to the spans of its requests. Returns the end. HOT, once per sampled request. */
 function writePeer (writer, { bytes, view }, at, peer) {
   if (peer.encoded === null) return encodePeer(writer, bytes, view, at, peer)
   bytes.set(peer.encoded, at)

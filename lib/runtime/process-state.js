@@ -1,21 +1,22 @@
 'use strict'
 
-// What all copies of this package in a process share: with an AsyncLocalStorage of its own each would lose the other's requests.
+// State that all copies of this package in a process share. If each copy had its own AsyncLocalStorage, it would lose the requests of the
+// others.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const diagnosticsChannel = require('node:diagnostics_channel')
 
 const KEY = Symbol.for('light-trace.globals')
 
-// Raised when the members change their meaning: copies that cannot read each other then share nothing.
+// Incremented when the meaning of a member changes. Copies with different shapes share nothing.
 const SHAPE = 4
 
-/** The tracers of the applications that are open, oldest first. Held weakly: one that is never closed can be collected. */
+/** The tracers of the open applications, oldest first. Held weakly, so that an application that is never closed can be collected. */
 class OpenApps {
   #refs = []
 
-  // Their context managers, each once: the one that is registered with the API, then our own. A request is entered in both,
-  // and only the first knows the context that an instrumentation has made inside of it.
+  // Their context managers without duplicates: first one that is registered with the API, then our own. A request is entered in both. Only
+  // the first knows a context that an instrumentation has created inside the request.
   managers = []
 
   add (tracer) {
@@ -24,7 +25,7 @@ class OpenApps {
     if (!this.managers.includes(contextManager)) this.managers.push(contextManager)
   }
 
-  /** One that is registered with the API and is not ours. */
+  /** Adds a manager that is registered with the API and is not ours. */
   addForeignManager (manager) {
     if (!this.managers.includes(manager)) this.managers.unshift(manager)
   }
@@ -41,31 +42,31 @@ class OpenApps {
   all () { return this.#refs.map((ref) => ref.deref()).filter((tracer) => tracer !== undefined) }
 }
 
-// Sealed: when a test file is done, Jest turns what can be configured on a global's value into accessors that call themselves.
+// Sealed because after each test file Jest turns configurable properties of a global's value into accessors that call themselves.
 const own = Object.seal({
   shape: SHAPE,
   storage: new AsyncLocalStorage(),
-  registrations: new WeakMap(), // an application's server -> how it is traced
+  registrations: new WeakMap(), // an application's server -> its registration
   openApps: new OpenApps(), // their tracers
   exporterTraceparents: new Set(), // the traceparents that our exporters send
   collectorLogs: new Map(), // a collector's URL -> what was logged of it, see lib/export/log.js
-  facade: null, // what stands in the API's slots, see lib/otel/api-globals.js
-  hasSealed: false // whether the API's global object was made by us
+  facade: null, // the object in the API's slots, see lib/otel/api-globals.js
+  hasSealed: false // whether we created the API's global object
 })
 if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: own, configurable: true })
 const processState = globalThis[KEY].shape === SHAPE ? globalThis[KEY] : own
 
-// Subscriptions to diagnostics channels: once per process, from when the first app wants one until the last one closes.
+// Subscriptions to diagnostics channels: one per process, from the first app that wants it until the last one closes.
 
-// Kept for good: until late releases of Node 24, the collection of a channel can take a new one of the same name with it.
+// Never removed: before late releases of Node 24, collecting a channel can also remove a new channel of the same name.
 const channels = new Map() // name -> channel
 const wanted = new Map() // subscriber -> number of apps that want it
 
 /**
  * Subscribes for one app. Each subscriber belongs to one channel and must not throw (see `guarded`).
- * @param {Array<[string, Function, AsyncLocalStorage<Context>?]>} subscribers channel name and subscriber; with a
- *   storage the function gives the store that is entered around what the channel is published for
- * @returns {() => void} takes back what this app wanted; a second call does nothing
+ * @param {Array<[string, Function, AsyncLocalStorage<Context>?]>} subscribers channel name and subscriber. With a storage, the function
+ *   returns the store that is entered while the channel runs its stores
+ * @returns {() => void} unsubscribes for this app; a second call does nothing
  */
 function subscribe (subscribers) {
   const open = [...subscribers]
@@ -75,14 +76,14 @@ function subscribe (subscribers) {
 
 /**
  * @param {[string, Function, AsyncLocalStorage<Context>?]} subscription
- * @param {number} change one app more or less
+ * @param {number} change 1 for one app more, -1 for one app less
  */
 function want ([name, subscriber, storage], change) {
   const before = wanted.get(subscriber) ?? 0
   const isWanted = before + change > 0
   if (isWanted) wanted.set(subscriber, before + change)
   else wanted.delete(subscriber)
-  if (isWanted === (before > 0)) return // by another app too
+  if (isWanted === (before > 0)) return // another app wants it too
   if (!channels.has(name)) channels.set(name, diagnosticsChannel.channel(name))
   const channel = channels.get(name)
   if (storage === undefined) channel[isWanted ? 'subscribe' : 'unsubscribe'](subscriber)
@@ -90,13 +91,13 @@ function want ([name, subscriber, storage], change) {
   else channel.unbindStore(storage)
 }
 
-/** Logs our own mistake once: the library and the app go on. */
+/** Logs a bug of ours once. The library and the app continue. */
 function bug (error) {
   processState.openApps.first()?.report.failed('LT_WARN_BUG', 'a call was not traced', error)
 }
 
-// Makes a subscriber or listener that cannot throw: Node would make an uncaught exception of it, a library a failure of its own.
-// What it returns is HOT.
+// Wraps a subscriber or listener so that it cannot throw. Otherwise Node would raise an uncaught exception, or the library would fail.
+// The returned function is HOT.
 function guarded (fn) {
   return function subscriber (message, more) {
     try {
@@ -107,7 +108,7 @@ function guarded (fn) {
   }
 }
 
-/** A `guarded` subscriber of a channel, which anybody may publish: what is no object is left alone. What it returns is HOT. */
+/** Like `guarded`, for a channel. Any code may publish to it, so messages that are not objects are ignored. The returned function is HOT. */
 function onMessage (fn) {
   return function subscriber (message) {
     if (message === null || typeof message !== 'object') return

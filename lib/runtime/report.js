@@ -1,60 +1,60 @@
 'use strict'
 
-// All that light-trace logs: in one line, as often as lib/runtime/codes.json says of its code, to the app's logger or, where that would not
-// print it, as a process warning.
+// Everything that light-trace logs, one line per message, as often as lib/runtime/codes.json allows for its code. It goes to the app's
+// logger, or is a process warning if the logger would not print it.
 
 const { monotonicNow } = require('./timers.js')
 /** @type {Record<Code, { often: string, per?: string }>} */
 const CODES = require('./codes.json')
 
 const PRINTABLE_MAX = 256
-// What is looked at before filtering; without it a 100 MB message would be walked to its end.
+// The characters that are filtered. Without this limit a message of 100 MB would be scanned to its end.
 const SCAN_MAX = 4 * PRINTABLE_MAX
 
-// What follows the ESC of an ANSI sequence: the bracket, parameters, one final byte.
+// An ANSI sequence after its ESC: the bracket, parameters, one final byte.
 const SEQUENCE = /^\[[ -?]*[^]?/
 const SPACING = /[\t-\r\x85\u2028\u2029]/g
-// By ranges: a class of Unicode takes ICU at every start.
+// Written as ranges, because a Unicode class loads ICU at every start.
 const CONTROLS = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g // eslint-disable-line no-control-regex
 
-/** Makes text from outside fit for a log line: without terminal escapes, line breaks, and controls that reverse what is read. */
+/** Makes untrusted text safe for a log line: removes terminal escapes, line breaks and controls that reverse the reading direction. */
 function printable (value, max = PRINTABLE_MAX) {
   const text = typeof value === 'string' ? value : plainText(value)
   const [first, ...others] = text.slice(0, SCAN_MAX).split('\x1b')
   const plain = first + others.map((part) => part.replace(SEQUENCE, '')).join('')
-  // The cut may halve a surrogate pair, and the text may have come with halves of its own.
+  // The cut may split a surrogate pair, and the text may already contain lone surrogates.
   return plain.replace(SPACING, ' ').replace(CONTROLS, '').slice(0, max).toWellFormed()
 }
 
-// Objects are not asked: their toString is code of the application.
+// Objects are not converted, because their toString is the application's code.
 function plainText (value) {
   if (value === null || typeof value === 'undefined') return ''
   return typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint' ? `${value}` : `[${typeof value}]`
 }
 
-/** The message of what was thrown, or what was thrown if it has none: any value, and its code may throw too. */
+/** Returns the message of a thrown value, or the value itself if it has none. It may be any value, and its getters may throw. */
 function messageOf (error, key = 'message') {
   return attempt(() => printable(error[key] ?? error)) ?? printable(error)
 }
 
-const SUBJECTS_MAX = 100 // of a code: an application may make names of its data
+const SUBJECTS_MAX = 100 // per code: an application may create subject names from its data
 
-// For how long a code, or a code with its subject, is not logged again.
+// How long a code, or a code with its subject, is not logged again.
 const AGAIN_AFTER_MS = { thrown: Infinity, once: Infinity, 'once in 30 s': 30_000, 'each time': -Infinity }
 
-/** What was logged, by one application or by all that share a collector. */
+/** Remembers what was logged by one application, or by all applications that share a collector. */
 class Said {
   #now
   #at = new Map() // code -> subject -> when
-  #losses = new Set() // subjects of losses that were logged and are not over
+  #losses = new Set() // subjects of logged losses that are not over yet
 
   constructor (now = monotonicNow) {
     this.#now = now
   }
 
-  /** Whether this is to be logged now: as often as the table says, and after so many subjects as one for all others. */
+  /** Whether to log this now, as often as the table allows. After SUBJECTS_MAX subjects, all further ones count as one. */
   isDue (code, subject) {
-    const { often, per } = CODES[code] ?? CODES.LT_WARN_BUG // unknown: of another version, which shares a collector
+    const { often, per } = CODES[code] ?? CODES.LT_WARN_BUG // unknown codes come from another version that shares the collector
     const at = this.#at.get(code) ?? new Map()
     const key = per === undefined || (at.size >= SUBJECTS_MAX && !at.has(subject)) ? '' : subject
     const now = this.#now()
@@ -64,11 +64,11 @@ class Said {
     return true
   }
 
-  /** Ends a loss. Returns whether it was logged and not yet over. */
+  /** Ends a loss. Returns whether it was logged before and not over. */
   isOver (subject) { return this.#losses.delete(subject) }
 }
 
-// Levels under which a logger that has no isLevelEnabled prints no warning.
+// Levels at which a logger without isLevelEnabled prints no warnings.
 const SILENT_FOR_WARNINGS = new Set(['error', 'fatal', 'silent'])
 const LEVELS_WITH_DEBUG = new Set(['trace', 'debug', 'verbose', 'all'])
 
@@ -79,25 +79,25 @@ class Report {
 
   // `level` is OTEL_LOG_LEVEL's: none | error | warn | info | debug | verbose | all.
   constructor (log, level = 'info', said = new Said()) {
-    // What is logged after the application is gone is a process warning.
+    // A weak reference: a message after the application was collected becomes a process warning.
     this.#log = log !== null && typeof log === 'object' ? new WeakRef(log) : null
     this.#level = level
     this.#said = said
   }
 
-  /** One that logs to the same application what nobody else who shares `said` has logged. */
+  /** Returns a report that logs to the same application, and skips what other users of `said` have logged. */
   sharing (said) { return new Report(this.#log?.deref(), this.#level, said) }
 
-  /** @param {{ warnings: readonly Warning[], news?: readonly string[] }} settings a line for each */
+  /** @param {{ warnings: readonly Warning[], news?: readonly string[] }} settings each entry becomes a line */
   startup ({ warnings, news = [] }) {
     for (const { code, message } of warnings) this.warn(code, message)
     for (const message of news) this.info(message)
   }
 
   /**
-   * Logs a line as often as lib/runtime/codes.json says of its code. Returns whether it did.
+   * Logs a line, as often as lib/runtime/codes.json allows for its code. Returns whether it did.
    * @param {Code} code
-   * @param {string} subject what failed once must not hide what fails always
+   * @param {string} subject keeps apart failures that share a code, so that one does not suppress the other
    */
   warn (code, message, subject = message) {
     if (!this.#said.isDue(code, subject)) return false
@@ -105,13 +105,13 @@ class Report {
     return true
   }
 
-  /** @param {Code} code @param {string} what it says of the error, and the subject where none is given */
+  /** @param {Code} code @param {string} what describes the failure; the default for the subject */
   failed (code, what, error, subject = what) {
     const isOurs = code === 'LT_WARN_BUG'
     return this.warn(code, `${isOurs ? 'Bug: ' : ''}${what}: ${messageOf(error, isOurs ? 'stack' : 'message')}`, subject)
   }
 
-  /** `attempt` below, with a line where `fn` throws or returns a promise. @param {Code} code */
+  /** Like `attempt` below, but logs a line if `fn` throws or returns a promise. @param {Code} code */
   attempt (code, what, fn) {
     try {
       return atOnce(fn())
@@ -120,14 +120,14 @@ class Report {
     }
   }
 
-  /** Logs that a loss which was logged is over. Returns whether it did. */
+  /** Logs the end of a loss, if the loss was logged. Returns whether it did. */
   recovered (subject, message) { return this.#said.isOver(subject) && this.warn('LT_WARN_RECOVERED', message) }
 
-  /** Logs what does no harm: at `info` what is not as the options say, at `debug` what is. */
+  /** Logs harmless news: at `info` where the behavior differs from the options, at `debug` where it does not. */
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
-    attempt(() => prints(log, level) && calmed(log[level](printable(message)))) // it was news, not a loss
+    attempt(() => prints(log, level) && calmed(log[level](printable(message)))) // if this fails, only news is lost
   }
 
   #print (code, message) {
@@ -136,14 +136,14 @@ class Report {
     const log = this.#log?.deref()
     try {
       if (prints(log, 'warn')) return calmed(log.warn({ code }, text))
-    } catch {} // a logger that throws has not printed it
+    } catch {} // the logger threw, so it has not printed the line
     warnProcess(text, code)
   }
 }
 
 /**
- * Makes a process warning. Node would name one made of text by assignment, which throws where the application has frozen
- * Error.prototype: in a socket's callback that ends the process.
+ * Emits a process warning. For a warning made from text, Node assigns the name. That throws if the application has frozen
+ * Error.prototype, and in a socket's callback it would end the process.
  * @param {Code} code
  */
 function warnProcess (text, code) {
@@ -151,20 +151,20 @@ function warnProcess (text, code) {
     const warning = Object.defineProperties(new Error(text), { name: { value: 'LightTraceWarning' }, code: { value: code } })
     Error.captureStackTrace(warning, warnProcess)
     process.emitWarning(warning)
-  } catch {} // by a function of the application's
+  } catch {} // thrown by code of the application
 }
 
-/** An async logger must not end the process when it fails. */
+/** An async logger that fails must not end the process. */
 function calmed (answer) {
   Promise.resolve(answer).catch(() => {})
 }
 
-// Whether a line of this level would be seen. Fastify without a logger has one whose methods do nothing and which has no
-// level; pino knows; other loggers are believed by the name of their level.
+// Whether the logger prints lines of this level. Without a logger, Fastify has one with no level and no-op methods. pino has
+// isLevelEnabled. For other loggers the name of their level decides.
 function prints (log, level) {
   if (typeof log?.[level] !== 'function') return false
   if (typeof log.isLevelEnabled === 'function') return log.isLevelEnabled(level)
-  if (typeof log.level !== 'string') return log.warn !== log.trace // abstract-logging has one function for all
+  if (typeof log.level !== 'string') return log.warn !== log.trace // abstract-logging uses one function for all levels
   if (level === 'debug') return LEVELS_WITH_DEBUG.has(log.level)
   return !SILENT_FOR_WARNINGS.has(log.level) && !(level === 'info' && log.level === 'warn')
 }
@@ -174,7 +174,7 @@ function counted (count, noun) {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-/** The answer of a function that is not to be async. Throws where it is a promise, whose rejection would end the process. */
+/** Returns the answer of a function that must not be async. Throws if it is a promise, whose rejection would end the process. */
 function atOnce (answer) {
   if (answer === null || typeof answer !== 'object' || typeof answer.then !== 'function') return answer
   answer.then(undefined, () => {})
@@ -182,9 +182,10 @@ function atOnce (answer) {
 }
 
 /**
- * What code that is not ours answers; undefined where it throws. The guard around all of that code, and around ours where the application
- * would get what it throws, in three forms: this one where there is nothing to say, a report's where there is, and `guarded` of
- * process-state.js for listeners, which no application calls. What is hot has a `try` of its own: the closure costs more than the rest.
+ * Calls `fn` and returns its answer, or undefined if it throws. All foreign code is called in a guard, and so is our code where the
+ * application would catch what it throws. There are three guards: this one if there is nothing to log, Report.attempt if there is, and
+ * `guarded` of process-state.js for listeners, which no application calls. Hot code has its own `try`, because the closure costs more
+ * than the rest.
  */
 function attempt (fn) {
   try {

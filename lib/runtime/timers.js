@@ -1,21 +1,21 @@
 'use strict'
 
-// Clocks and timers, taken at load: fake ones of a test suite must neither stop our export nor see our timers among their own.
+// Clocks and timers, captured when this file loads: a test suite's fake timers must not stop our export or contain our timers.
 
 const { performance } = require('node:perf_hooks')
 const { executionAsyncResource } = require('node:async_hooks')
 
-// setTimeout takes a signed 32-bit number of milliseconds; above, it fires at once. 24.8 days stand for "no limit".
+// setTimeout takes a signed 32-bit number of milliseconds. Above it, the timer fires immediately. 24.8 days serve as "no limit".
 const DURATION_MAX_MS = 2 ** 31 - 1
 
 const {
   setTimeout: startTimeout, clearTimeout, setInterval, clearInterval, setImmediate
 } = /** @type {typeof globalThis} */ (areFake() ? require('./unfaked-timers.js') : globalThis)
 
-/** Bounded here, after all arithmetic: a timer may fire before its time, and never at once. */
+/** Limits `ms` here, after all arithmetic: a timer may fire too early after 24.8 days, but never immediately. */
 function setTimeout (fn, ms) { return startTimeout(fn, Math.min(ms, DURATION_MAX_MS)) }
 
-// Jest installs its own before it loads anything. Node does not know of them.
+// Jest installs fake timers before it loads any module. They are not among Node's active resources.
 function areFake () {
   const { setTimeout, clearTimeout, setImmediate, clearImmediate } = globalThis
   return isFake('Timeout', setTimeout, clearTimeout) || isFake('Immediate', setImmediate, clearImmediate)
@@ -31,11 +31,11 @@ function isFake (name, start, clear) {
   return !isKnown
 }
 
-// Keeps the record of one process.nextTick, so that the others stay cheap.
+// Keeps the record of one process.nextTick alive, so that the others stay cheap.
 //
-// Node makes these records by an object literal with computed keys. V8 holds their hidden classes weakly: a major garbage
-// collection that finds no record alive forgets them, and from then on each request of a Fastify app, traced or not, costs some
-// microseconds more for as long as the process lives (bench/upstream/README.md). One record that lives keeps them.
+// Node creates these records with an object literal that has computed keys. V8 holds their hidden classes weakly. A major garbage
+// collection that finds no live record drops them. From then on each request of a Fastify app, traced or not, costs some microseconds
+// more until the process ends (bench/upstream/README.md). One live record keeps the hidden classes.
 
 let isAsked = false
 /** @type {{ callback?: Function } | null} */
@@ -51,53 +51,53 @@ function retainTickRecord () {
 function onTick () {
   /** @type {{ callback?: Function }} */
   const resource = executionAsyncResource()
-  if (resource.callback !== onTick) return // another nextTick, such as the fake timers of a test
+  if (resource.callback !== onTick) return // a replaced nextTick, such as a test's fake timers
   record = resource
-  // Its async context, which may be a request's, must not live as long.
+  // Its async context may belong to a request, which must not be kept alive.
   for (const symbol of Object.getOwnPropertySymbols(record)) {
     if (typeof record[symbol] === 'object') record[symbol] = undefined
   }
 }
 
-// One monotonic clock for durations, and one anchor between it and the wall clock.
+// One monotonic clock for durations, and one anchor that relates it to the wall clock.
 //
-// A span keeps milliseconds of `performance.now()`. They become wall-clock nanoseconds when it is written, by the same anchor
-// for start and end, so a step of the wall clock never bends a duration. Both are taken at load: fake timers must not reach us.
+// A span stores milliseconds of `performance.now()`. When it is written, they become wall-clock nanoseconds, with the same anchor for
+// start and end, so that a step of the wall clock never changes a duration. Both clocks are captured at load, before fake timers.
 
 const now = performance.now.bind(performance)
 const wallNow = Date.now
 
-// Date.now() has whole milliseconds, and NTP slews; below this the finer origin of the process wins.
+// Date.now() has whole milliseconds, and NTP slews the clock. A smaller drift is ignored in favor of the process's more precise origin.
 const DRIFT_MAX_MS = 50
 const ANCHOR_INTERVAL_MS = 1000
 const TWO_32 = 4294967296
-// A number below is a value of performance.now(): no process has run for three years, no span is of 1973.
+// A smaller number is a value of performance.now(): no process runs for three years, and no span is from 1973.
 const EPOCH_MS_MIN = 1e11
 const NANOS_MAX_MS = 18446744073709 // 2^64 ns, the end of OTLP's time
 
 let anchoredAt = -Infinity // when the two clocks were last compared
 let anchorMs = NaN // wall clock at performance.now() === 0, in milliseconds since the epoch
-let anchorHigh = 0 // the same in nanoseconds, as two halves
-let anchorLow = 0 // from 2^32 up, so that V8 keeps it and its sums as doubles
+let anchorHigh = 0 // the same in nanoseconds, in two halves
+let anchorLow = 0 // at least 2^32, so that V8 stores it and its sums as doubles
 
-/** Compares anchor and wall clock, and corrects the anchor after a step. */
+/** Compares the anchor with the wall clock, and corrects it after a step. */
 function anchor () {
   const wall = wallNow() - now()
   const current = Number.isNaN(anchorMs) ? performance.timeOrigin : anchorMs
   const next = Number.isFinite(wall) && Math.abs(wall - current) > DRIFT_MAX_MS ? wall : current
   if (next === anchorMs) return
   anchorMs = Math.min(Math.max(next, 0), NANOS_MAX_MS)
-  // A double would round today's nanoseconds to 256 of them: whole milliseconds and the rest are multiplied apart.
+  // A double would round today's nanoseconds to multiples of 256, so whole milliseconds and the rest are multiplied separately.
   const whole = Math.floor(anchorMs)
   const nanos = BigInt(whole) * 1000000n + BigInt(Math.round((anchorMs - whole) * 1e6))
   anchorHigh = Number(nanos >> 32n) - 1
   anchorLow = Number(nanos & 0xffffffffn) + TWO_32
 }
 
-/** The same at most once a second, at a time that the caller has at hand. HOT */
+/** Calls `anchor` at most once a second. `nowMs` is a time that the caller already has. HOT */
 function keepAnchored (nowMs) {
   if (nowMs - anchoredAt <= ANCHOR_INTERVAL_MS) return
-  anchoredAt = Math.min(nowMs, now()) // a span's end may be the application's, and lie ahead
+  anchoredAt = Math.min(nowMs, now()) // the application may have set a span's end, in the future
   anchor()
 }
 
@@ -105,26 +105,26 @@ function keepAnchored (nowMs) {
 function writeNanos (view, position, ms) {
   const low = anchorLow + Math.round(ms * 1e6)
   const carry = Math.floor(low / TWO_32)
-  // As int32: a call that has once been given another number is never inlined again.
+  // As int32: V8 never inlines this call again once it has seen another kind of number.
   view.setInt32(position, (low - carry * TWO_32) | 0, true)
   view.setInt32(position + 4, (anchorHigh + carry) | 0, true)
 }
 
-/** Monotonic `ms` as nanoseconds since the epoch. */
+/** Converts monotonic `ms` to nanoseconds since the epoch. */
 function nanosOf (ms) {
   if (Number.isNaN(anchorMs)) anchor()
   return (BigInt(anchorHigh) << 32n) + BigInt(anchorLow) + BigInt(Math.round(ms * 1e6))
 }
 
-/** The same as the API's HrTime, [seconds, nanoseconds]. */
+/** Converts monotonic `ms` to the API's HrTime, [seconds, nanoseconds]. */
 function toHrTime (ms) {
   const nanos = nanosOf(ms)
   return [Number(nanos / 1000000000n), Number(nanos % 1000000000n)]
 }
 
 /**
- * A time in any of the API's forms as monotonic milliseconds: a Date, [seconds, nanoseconds], milliseconds since the epoch, or
- * a value of performance.now(). Anything else, and what does not fit OTLP's range, is `fallback`.
+ * Converts a time in any form of the API to monotonic milliseconds: a Date, [seconds, nanoseconds], milliseconds since the epoch, or a
+ * value of performance.now(). Returns `fallback` for anything else and for times outside OTLP's range.
  */
 function fromTimeInput (input, fallback) {
   if (input === undefined || input === null) return fallback
@@ -138,7 +138,7 @@ function fromTimeInput (input, fallback) {
 }
 
 function monotonic (input) {
-  // The API compares with the process's origin, by which an hour ago would be the year 2083.
+  // The API compares with the process's origin. By that rule an epoch time of an hour ago would mean the year 2083.
   if (typeof input === 'number') return input < EPOCH_MS_MIN || input <= now() ? input : input - anchorMs
   if (Array.isArray(input)) return (input[0] * 1000 - anchorMs) + input[1] / 1e6
   return input instanceof Date ? input.getTime() - anchorMs : NaN
@@ -153,7 +153,7 @@ module.exports = {
   setImmediate,
   // For every deadline: the wall clock may be stepped by an hour while we wait.
   monotonicNow: now,
-  // Only where the wall clock is what is asked for: the date in a Retry-After.
+  // Only for dates, as in a Retry-After.
   wallNow,
   retainTickRecord,
   now,

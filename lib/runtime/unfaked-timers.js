@@ -1,12 +1,12 @@
 'use strict'
 
-// Timers for where fake ones were installed before light-trace was loaded: nothing would be sent, and `close()` would wait for ever.
-// Node has two more ways to be called later, which nobody replaces: the timeout of a socket, and the port of a channel.
+// Timers for processes that installed fake timers before light-trace was loaded. With those, nothing would be sent, and `close()` would
+// never finish. These timers use two other ways to be called later, which no test library replaces: a socket's timeout and a message port.
 
 const { Socket } = require('node:net')
 const { MessageChannel } = require('node:worker_threads')
 
-/** Never holds the process, unlike Node's own: what is waited for while the application closes is a socket, which does. */
+/** Never keeps the process alive, unlike Node's timers. While the application closes, the exporter's socket does that. */
 class SocketTimer {
   #socket = new Socket()
 

@@ -1,15 +1,15 @@
 'use strict'
 
-// One connection to the collector, for one request after the other.
+// One connection to the collector. It serves one request at a time.
 //
-// Not node:http: its client makes each request that a server in the process answers dearer (bench/RESULTS.md).
+// It does not use node:http. Using its client makes every request to a server in the same process more expensive (bench/RESULTS.md).
 
 const net = require('node:net')
 const tls = require('node:tls')
 const { quoted } = require('./secrets.js')
 
 const KEEP_ALIVE_DELAY_MS = 1000
-const HEAD_LENGTH_MAX = 16_384 // of a proxy's answer to CONNECT
+const HEAD_LENGTH_MAX = 16_384 // the longest head of a proxy's response to CONNECT
 const HEAD_END = '\r\n\r\n'
 const STATUS_LINE = /^HTTP\/1\.\d (\d{3})[^\r\n]*/
 
@@ -17,24 +17,25 @@ class Connection {
   #onSession
   #onGone
   #socket = null
-  #exchange = null // the Attempt of the request that is under way
+  #exchange = null // the Attempt of the current request
   #error = null
   #isReady = false
   #isHeld = false
   #isOpen = true
-  wasUsed = false // it has brought a whole response before
+  wasUsed = false // it has delivered a complete response before
 
-  // onSession(session) gets what makes the next handshake shorter, null if one failed. onGone(): the socket is closed, in a later turn.
+  // onSession(session) receives the TLS session that shortens the next handshake, or null after an error. onGone() is called when the
+  // socket is closed, never synchronously.
   constructor (address, session, onSession, onGone) {
     this.#onSession = onSession
     this.#onGone = onGone
     const { proxy, secureContext } = address
     try {
       if (proxy === null) this.#listen(address, connect(address, session))
-      // A proxy forwards what it can read; TLS with the collector goes through a tunnel.
+      // A proxy can forward plain HTTP. TLS to the collector needs a tunnel.
       else if (secureContext === undefined) this.#listen(proxy, connect(proxy, session))
       else this.#openTunnel(address, session)
-    } catch (error) { // Node's permission model
+    } catch (error) { // denied by Node's permission model
       this.#error = error
       process.nextTick(() => this.#onClose())
     }
@@ -51,7 +52,7 @@ class Connection {
     }))
   }
 
-  // Nothing is sent before the ready event: until `secureConnect` the other end is not verified.
+  // Nothing is sent before the ready event: the server is not verified until `secureConnect`.
   #listen (address, socket) {
     this.#prepare(socket)
     socket.once(readyEventOf(address), () => {
@@ -60,11 +61,11 @@ class Connection {
     })
     socket.on('session', this.#onSession)
     socket.on('data', (bytes) => {
-      if (this.#exchange === null) this.destroy() // an answer without a request
+      if (this.#exchange === null) this.destroy() // a response without a request
       else this.#exchange.onData(bytes)
     })
     socket.on('end', () => {
-      this.#isOpen = false // before the end of the exchange asks for a connection
+      this.#isOpen = false // before `onEnd`, which may ask for a new connection
       this.#exchange?.onEnd()
       socket.destroy()
     })
@@ -75,39 +76,39 @@ class Connection {
     socket.setNoDelay(true)
     socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS)
     socket.unref()
-    // Each address that happy eyeballs tries gets a handle of its own, which starts out referenced.
+    // Happy Eyeballs creates a new handle for each address that it tries, and each handle starts out referenced.
     socket.on('connectionAttempt', () => this.#applyHold())
     socket.on('error', (error) => {
       this.#error = error
       this.#onSession(null)
     })
     socket.on('close', () => {
-      if (socket === this.#socket) this.#onClose() // not the outer one of a tunnel
+      if (socket === this.#socket) this.#onClose() // not the outer socket of a tunnel
     })
   }
 
   get isFree () { return this.#isOpen && this.#exchange === null }
 
-  // Serves one Attempt, whose methods are called until `release` or `destroy`; onReady may be called in this turn.
+  // Serves one Attempt: calls its methods until `release` or `destroy`. May call onReady synchronously.
   serve (exchange) {
     this.#exchange = exchange
     if (this.#isReady) exchange.onReady()
   }
 
-  // Writes Buffers, which must not change before onWritten() is called.
+  // Writes Buffers. They must not change before onWritten() is called.
   write (parts, onWritten) {
     const socket = this.#socket
     const last = parts.length - 1
     if (last > 0) socket.cork()
     for (let i = 0; i < last; i++) socket.write(parts[i])
     socket.write(parts[last], (error) => {
-      // On Node 20 a write that `destroy` has cut off is no error.
+      // On Node 20 a write that `destroy` interrupts reports no error.
       if (!error && !socket.destroyed) onWritten()
     })
     if (last > 0) socket.uncork()
   }
 
-  // While held it keeps the process alive.
+  // A held connection keeps the process alive.
   hold (isHeld) {
     if (isHeld === this.#isHeld) return
     this.#isHeld = isHeld
@@ -120,7 +121,7 @@ class Connection {
     else this.#socket.unref()
   }
 
-  // Keeps the connection for the next request: the response was read to its end.
+  // Keeps the connection for the next request, after the response was read to its end.
   release () {
     this.#exchange = null
     this.wasUsed = true
@@ -146,17 +147,17 @@ function readyEventOf ({ secureContext }) {
   return secureContext === undefined ? 'connect' : 'secureConnect'
 }
 
-// Options without a prototype: they must not inherit what an app has put on Object.prototype.
+// The options have no prototype, so that they inherit nothing that an app added to Object.prototype.
 function connect ({ host, port, secureContext }, session = undefined, socket = undefined) {
   const options = { __proto__: null, host, port }
   if (secureContext === undefined) return net.connect(options)
-  // An IP address is no name that could be asked for by SNI; the certificate is compared with it all the same.
+  // SNI does not allow IP addresses. The certificate is checked against the address anyway.
   const servername = net.isIP(host) === 0 ? host : ''
   return tls.connect(Object.assign(options, { socket, secureContext, servername, session, ALPNProtocols: ['http/1.1'] }))
 }
 
-// Opens a tunnel through an HTTP proxy (RFC 9110, 9.3.6): CONNECT, and when the proxy says 2xx everything that follows is the
-// collector's. done(error) is called at most once; not if the socket is closed before.
+// Opens a tunnel through an HTTP proxy with CONNECT (RFC 9110, 9.3.6). After a 2xx response, all further bytes are the collector's.
+// Calls done(error) at most once, and not at all if the socket closes first.
 function openTunnel (socket, { host, port, proxy: { authorization, secrets } }, done) {
   const target = `${net.isIPv6(host) ? `[${host}]` : host}:${port}`
   const credentials = authorization === '' ? '' : `proxy-authorization: ${authorization}\r\n`
@@ -173,7 +174,7 @@ function openTunnel (socket, { host, port, proxy: { authorization, secrets } }, 
   socket.write(`CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\nproxy-connection: keep-alive\r\n${credentials}\r\n`, 'latin1')
 }
 
-// Says why there is no tunnel, or ''. In TLS the client speaks first: bytes behind the head are none of the collector's.
+// Returns why the tunnel failed, or ''. In TLS the client sends first, so bytes after the head cannot come from the collector.
 function refusal (head, end, target, secrets) {
   const [line, status] = STATUS_LINE.exec(head) ?? []
   if (line === undefined || end === -1) return 'does not answer CONNECT with HTTP/1.1'

@@ -1,6 +1,6 @@
 'use strict'
 
-// One POST at a time to an OTLP/HTTP collector, over one kept connection. Spans and metrics for the same server share it.
+// Sends one POST at a time to an OTLP/HTTP collector over a persistent connection. Spans and metrics for the same server share it.
 
 const crypto = require('node:crypto')
 const tls = require('node:tls')
@@ -15,24 +15,24 @@ const { ASK_AGAIN_MS, dispositionOf, isUnreachable } = require('./retry.js')
 const { HttpResponse, readAnswer } = require('./response.js')
 const { printable } = require('../../runtime/report.js')
 
-// Sent with each POST. Not sampled: a collector that is itself traced makes no span of our spans. If its app does not go by
-// that (it trusts no caller, or keeps failed requests), it knows what comes from its own process: nobody can guess these ids.
+// Sent with each POST. It is unsampled, so that a traced collector does not trace our exports. An app in this process may ignore that
+// flag (if it does not trust clients, or keeps failed requests), but it recognizes this traceparent, whose ids cannot be guessed.
 const TRACEPARENT = `00-${crypto.randomBytes(16).toString('hex')}-${crypto.randomBytes(8).toString('hex')}-00`
 processState.exporterTraceparents.add(TRACEPARENT)
 
-// What is shorter goes into one piece of memory: to copy it costs less than a socket takes for a second piece.
+// A shorter message is copied into one buffer: the copy costs less than a second write to the socket.
 const ONE_PIECE_BYTES = 16 * 1024
 
-/** One path of a collector. What `exporter` holds was checked: its headers are valid, under no name that is set here. */
+/** Posts to one path of a collector. `exporter` was checked before: its headers are valid, and none has a name that is set here. */
 class OtlpHttp {
   #shared
   #head
   #secrets
-  #encoding // what the options ask for, until the server refuses it
+  #encoding // the configured one, until the server refuses it
   #isAborted = false
   #absentUntil = 0
 
-  // suppress(fn) calls fn outside of any request's context, with tracing off.
+  // suppress(fn) calls fn outside any request's context, with tracing off.
   constructor (exporter, suppress, shared = new SharedConnection(exporter, suppress)) {
     this.#shared = shared
     this.#head = headOf(exporter, shared.proxy)
@@ -42,11 +42,11 @@ class OtlpHttp {
     shared.users++
   }
 
-  // Makes an OtlpHttp for another path of the same server, over the same connection.
+  // Returns an OtlpHttp for another path of the same server, over the same connection.
   share (exporter) { return new OtlpHttp(exporter, undefined, this.#shared) }
 
-  // Sends `parts` as one body. encoding: 'gzip' for what is compressed already, '' for what is to be as the options say.
-  // done(outcome) is called once, never in this turn.
+  // Sends `parts` as one body. encoding: 'gzip' if it is already compressed, '' to compress it as configured. Calls done(outcome) once,
+  // never synchronously.
   post (parts, encoding, done) {
     if (encoding !== '') return this.#send(parts, encoding, done)
     compressBody(this.#encoding, parts, (body, used) => this.#send(body, used, (outcome) => {
@@ -60,7 +60,7 @@ class OtlpHttp {
   }
 
   #send (parts, encoding, done) {
-    if (this.#isAborted) return process.nextTick(done, new Outcome()) // while it was compressed
+    if (this.#isAborted) return process.nextTick(done, new Outcome()) // aborted during compression
     const byteLength = parts.reduce((sum, { length }) => sum + length, 0)
     const head = `${this.#head}${encoding === '' ? '' : `content-encoding: ${encoding}\r\n`}content-length: ${byteLength}\r\n\r\n`
     this.#shared.post(new Attempt(this.#shared, this, messageOf(head, parts, byteLength), done))
@@ -71,19 +71,20 @@ class OtlpHttp {
     return readAnswer(response, wallNow(), this.#secrets, this.#shared.proxy !== null)
   }
 
-  /** Whether the server has lately said that this path is not there: see ASK_AGAIN_MS. */
+  /** Whether the server has recently answered 404 for this path, see ASK_AGAIN_MS. */
   get isAbsent () { return this.#absentUntil > 0 && monotonicNow() < this.#absentUntil }
 
-  // While held, until a deadline, what is in flight keeps the process alive. `wasFrozen`: it may have been frozen since that was sent.
+  // While held (the caller sets a deadline), a request in flight keeps the process alive. `wasFrozen`: the platform may have frozen the
+  // process since the request was sent.
   hold (isHeld, wasFrozen = false) { this.#shared.hold(this, isHeld, wasFrozen) }
 
-  // Ends what is under way; nothing is sent any more.
+  // Aborts the current request. Nothing is sent after that.
   abort () {
     this.#isAborted = true
     this.#shared.abort(this)
   }
 
-  // Closes the connection once all that share it have closed.
+  // Closes the connection once all its users have closed.
   close () {
     if (--this.#shared.users === 0) this.#shared.close()
   }
@@ -100,13 +101,13 @@ function messageOf (head, parts, byteLength) {
   return [message]
 }
 
-/** The connection to a server, and the attempts that wait for it. */
+/** The connection to a server, and the queue of attempts that wait for it. */
 class SharedConnection {
   #address
   #suppress
   #connection = null
-  #session = null // of TLS
-  #isWaitedFor = false // the current attempt takes the next connection
+  #session = null // the TLS session to resume
+  #isWaitedFor = false // the current attempt waits for the next connection
   #current = null
   #queue = []
   #holders = new Set()
@@ -117,7 +118,7 @@ class SharedConnection {
     const target = new URL(url)
     this.proxy = proxy
     this.#suppress = suppress
-    // Once: a bundle of all public authorities, parsed for each connection, would take the loop 8 to 26 ms.
+    // Created once: parsing a bundle of all public CAs for each connection would block the event loop for 8 to 26 ms.
     this.#address = {
       ...hostAndPort(target),
       secureContext: target.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined,
@@ -150,7 +151,7 @@ class SharedConnection {
 
   close () { this.#connection?.destroy() }
 
-  // Gives the current attempt a connection: in this turn, or when the last one is gone. There is one at a time.
+  // Gives the current attempt a connection, now or once the previous connection is gone. Only one exists at a time.
   serve (attempt) {
     this.#connection ??= this.#suppress(() => new Connection(this.#address, this.#session, (session) => { this.#session = session }, () => this.#onGone()))
     if (this.#connection.isFree) attempt.useConnection(this.#connection)
@@ -160,7 +161,7 @@ class SharedConnection {
   end ({ done }, outcome) {
     this.#current = null
     this.#isWaitedFor = false
-    // Before `done`, which may post the owner's next request: the one that waits comes first.
+    // Start the waiting request before calling `done`, which may post the owner's next one.
     if (this.#queue.length > 0) this.post(this.#queue.shift())
     done(outcome)
   }
@@ -173,21 +174,21 @@ class SharedConnection {
   }
 }
 
-// A proxy is verified with the authorities that Node trusts: `ca` is the collector's.
+// A proxy is verified with the CAs that Node trusts, because `ca` is meant for the collector.
 function proxyAddress ({ host, port, authorization, isSecure }, secrets) {
   return { host, port, authorization, secrets, secureContext: isSecure ? tls.createSecureContext({}) : undefined }
 }
 
 function headOf ({ url, headers }, proxy) {
   const { protocol, pathname, search, host } = new URL(url)
-  const isForwarded = proxy !== null && protocol === 'http:' // by a proxy that reads it; https: goes through a tunnel
+  const isForwarded = proxy !== null && protocol === 'http:' // https: goes through a tunnel instead
   const fields = {
     ...headers,
     ...(isForwarded && { 'proxy-connection': 'keep-alive' }),
     ...(isForwarded && proxy.authorization !== '' && { 'proxy-authorization': proxy.authorization }),
     connection: 'keep-alive',
     'content-type': 'application/x-protobuf',
-    // We would not inflate an answer: a small one may unpack to gigabytes.
+    // We do not decompress responses: a small one could expand to gigabytes.
     'accept-encoding': 'identity',
     'user-agent': `light-trace/${version}`,
     traceparent: TRACEPARENT
@@ -197,30 +198,30 @@ function headOf ({ url, headers }, proxy) {
   return head
 }
 
-// The life of one POST: whatever happens to it (an answer, half of one, an endless one, a reset, silence) becomes one outcome.
+// One POST. Whatever happens to it (a response, half a response, an endless one, a reset, silence) becomes one outcome.
 
-// The timeout is counted in ticks of a timer, of which none is due while the loop is blocked or the laptop sleeps.
+// The timeout is counted in timer ticks, which do not happen while the event loop is blocked or the laptop sleeps.
 const TICKS_PER_TIMEOUT = 8
 
-// A connection that was idle while the process was frozen may have died without a word.
+// A connection that was idle while the process was frozen may be dead without having reported an error.
 const STALE_MS = 500
 
 const MESSAGES = { ABORTED: 'the request was given up', ETIMEDOUT: 'no answer in time' }
 
 class Outcome {
-  disposition = dispositionOf(0) // of an answer: see there
+  disposition = dispositionOf(0) // replaced when a response arrives
   status = 0
-  error = { code: 'ABORTED', message: MESSAGES.ABORTED } // null if an answer came
+  error = { code: 'ABORTED', message: MESSAGES.ABORTED } // null if a response arrived
   isUnreachable = false
   retryAfterMs = -1
-  format = '' // of the answer, see response.js
+  format = '' // of the response, see response.js
   partialSuccess = null
-  wasResent = false // the collector may have had it twice
-  isUploaded = false // no socket reads the body's memory any more
+  wasResent = false // the collector may have received it twice
+  isUploaded = false // no socket reads the body's buffers any more
   message = '' // what the collector said about a failure
 }
 
-/** One request and its answer. A Connection calls the methods onReady, onData, onEnd and onClosed. */
+/** One request and its response. A Connection calls onReady, onData, onEnd and onClosed. */
 class Attempt {
   #shared
   #message
@@ -232,7 +233,7 @@ class Attempt {
   #isHeld = false
   #outcome = new Outcome()
 
-  // `message`: in pieces. `done` is for the connection to call.
+  // `message` is an array of buffers. SharedConnection calls `done`.
   constructor (shared, owner, message, done) {
     this.owner = owner
     this.done = done
@@ -262,7 +263,7 @@ class Attempt {
     else this.#timer?.unref()
   }
 
-  // Sends anew, over a new connection, what has no answer over one that was kept.
+  // Sends the request again over a new connection if it was sent over a reused one and has no response yet.
   resendIfStale () {
     if (this.#connection !== null && this.#mayResend && this.#response.status === 0 && monotonicNow() - this.#startedAt >= STALE_MS) {
       this.#resend()
@@ -301,7 +302,7 @@ class Attempt {
     else this.#complete(null)
   }
 
-  // A kept connection that the server closed just as we used it is no failure of the collector, so it costs no wait. Once.
+  // If the server closes a reused connection just as we send, the collector has not failed. The request is sent again, once, without a wait.
   get #mayResend () { return this.#connection.wasUsed && !this.#outcome.wasResent }
 
   #resend () {
@@ -313,7 +314,7 @@ class Attempt {
     this.#shared.serve(this)
   }
 
-  // Once the status is known, no later failure of the connection changes what it means.
+  // Once the status is known, a later connection failure does not change the outcome.
   #complete (error) {
     if (this.#timer === null) return
     clearInterval(this.#timer)
@@ -329,7 +330,7 @@ class Attempt {
   }
 }
 
-// If several addresses were tried (happy eyeballs) the error of all has neither message nor a code of its own.
+// After Happy Eyeballs has tried several addresses, the error for all of them has no message or code of its own.
 function readError (error, outcome) {
   const { code, name, message } = error.errors?.at(-1) ?? error
   outcome.error = { code: printable(code ?? name), message: printable(message) }

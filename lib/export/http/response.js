@@ -1,7 +1,7 @@
 'use strict'
 
-// One HTTP/1.1 response, read from the pieces in which it comes (RFC 9112). Of its body it keeps the beginning. What is not a
-// response is an error, never a guess: two lengths, a line that ends in LF alone, a folded header.
+// Reads one HTTP/1.1 response piece by piece (RFC 9112). Keeps only the beginning of the body. Malformed input is an error and never
+// guessed at: two lengths, a line that ends in a bare LF, a folded header.
 
 const { FIELD_VALUE } = require('../../config/checks.js')
 const { attempt } = require('../../runtime/report.js')
@@ -9,11 +9,11 @@ const { fieldEnd, bodyStart } = require('../../otlp/request.js')
 const { dispositionOf, retryAfterMs } = require('./retry.js')
 const { quoted } = require('./secrets.js')
 
-// What Node allows for a head. Interim responses, what chunks have beside their lengths, and trailers share it.
+// Node's limit for a head. Interim responses, chunk extensions and trailers count towards it.
 const HEAD_BYTES_MAX = 16 * 1024
-// The specification's limit. What answers with more is no collector.
+// The specification's limit. A server that answers with more is not a collector.
 const BODY_BYTES_MAX = 4 * 1024 * 1024
-// A partial success is some 300 bytes; of an error page we want the first words.
+// A partial success has about 300 bytes. Of an error page we need only the first words.
 const KEPT_BYTES_MAX = 64 * 1024
 
 const NONE = Buffer.alloc(0)
@@ -23,26 +23,26 @@ const CRLF = '\r\n'
 const PROTOCOL = 'HTTP/1.'
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/
 const FIELD = /^[\w!#$%&'*+.^`|~-]+:[\t\x20-\x7e\x80-\xff]*$/
-const FIELDS = new Set(['content-type', 'content-length', 'transfer-encoding', 'connection', 'retry-after']) // that are read here
+const FIELDS = new Set(['content-type', 'content-length', 'transfer-encoding', 'connection', 'retry-after']) // the fields that we use
 const LENGTH = /^\d{1,15}$/
 const CHUNK_SIZE = /^[0-9a-f]{1,12}(?=[\t ]*(?:;|$))/i
 
 class HttpResponse {
-  #onLine = this.#readStatusLine // takes the next line, without its CR LF
-  #rest = NONE // the beginning of a line
-  #left = 0 // bytes of the body, or of a chunk, that are still to come
+  #onLine = this.#readStatusLine // handles the next line, without its CR LF
+  #rest = NONE // the beginning of an incomplete line
+  #left = 0 // bytes of the body or chunk that are still missing
   #isChunked = false
   #head = { minor: '', status: 0 }
   #headBytes = 0
   #pieces = []
   #bodyBytes = 0
 
-  status = 0 // once the whole head was read, and could be
-  fields = new Map() // by names in lower case, those of FIELDS
+  status = 0 // set once the whole head was read and found valid
+  fields = new Map() // those of FIELDS, by lower-case name
   isOver = false
-  isComplete = false // to the last byte of its body
-  isOversized = false // the body is longer than what is read, and was not read to its end
-  isKeptAlive = false // another request may be sent on its connection
+  isComplete = false // the body was read to its last byte
+  isOversized = false // the body is longer than BODY_BYTES_MAX and was not read to its end
+  isKeptAlive = false // its connection may be used for another request
 
   get isCut () { return this.#bodyBytes > KEPT_BYTES_MAX || !this.isComplete }
   get body () { return this.#pieces.length === 0 ? NONE : Buffer.concat(this.#pieces) }
@@ -57,15 +57,15 @@ class HttpResponse {
       at += taken
     }
     this.#rest = bytes.subarray(at)
-    if (this.isOver && at < bytes.length) this.isKeptAlive = false // we have asked for nothing that comes after it
+    if (this.isOver && at < bytes.length) this.isKeptAlive = false // we did not ask for the bytes after it
   }
 
-  // The other side has closed: the end of a body without a length.
+  // The server has closed the connection, which ends a body without a length.
   end () {
     if (this.#left === Infinity) this.#finish()
   }
 
-  // Both return how many bytes they have used, 0 if they need more.
+  // Both methods return the number of bytes that they used, or 0 if they need more.
 
   #takeLine (bytes, at) {
     const end = bytes.indexOf(LF, at)
@@ -90,7 +90,7 @@ class HttpResponse {
   }
 
   #readStatusLine (line) {
-    if (line === '') return // some servers leave an empty one over
+    if (line === '') return // some servers send a stray empty line first
     const found = STATUS_LINE.exec(line)
     if (found === null) throw unreadable('its status line is malformed')
     this.#head = { minor: found[1], status: Number(found[2]) }
@@ -106,7 +106,7 @@ class HttpResponse {
 
   #endHead () {
     const { minor, status } = this.#head
-    if (status < 200) { // interim responses come first
+    if (status < 200) { // an interim response; the final one follows
       this.#onLine = this.#readStatusLine
       return
     }
@@ -120,7 +120,7 @@ class HttpResponse {
     else this.#left = length
   }
 
-  // Infinity if the connection's end is the body's end. Two lengths are an error: the server may mean another one than we would.
+  // Infinity if the body ends with the connection. Two lengths are an error, because we cannot know which one the server means.
   #bodyLength () {
     const length = this.fields.get('content-length')
     if (length === undefined) return Infinity
@@ -147,7 +147,7 @@ class HttpResponse {
     this.#onLine = this.#readChunkSize
   }
 
-  #readTrailer (line) { // which nothing here goes by
+  #readTrailer (line) { // validated and ignored
     if (line === '') this.#finish()
     else addField(new Map(), line)
   }
@@ -160,7 +160,7 @@ class HttpResponse {
   }
 }
 
-// A repeated field is a list, except where that makes no sense: there the first one holds.
+// A repeated field is joined into a list. If a list makes no sense for it, the first value counts.
 function addField (fields, line) {
   if (!FIELD.test(line)) throw unreadable('a header field is malformed')
   const colon = line.indexOf(':')
@@ -183,14 +183,14 @@ function failure (code, message) {
   return Object.assign(new Error(message), { code })
 }
 
-// What a collector's answer says: whether it is OTLP's at all, and what became of the spans. The body comes from outside: nothing
-// here throws, recurses or allocates by what it claims, and only `quoted` text of it goes on.
+// Interprets a collector's response: whether it is OTLP, and what happened to the spans. The body is untrusted: nothing here throws,
+// recurses or allocates because of what it claims, and its text is passed on only through `quoted`.
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp-response
 
 const PROTOBUF_TYPE = /^application\/(x-protobuf|protobuf|vnd\.google\.protobuf)\b/
 const JSON_TYPE = /^(application\/json|application\/[\w.-]+\+json\b|text\/json)/
 const JSON_BEGINS = /^\s*\{/
-// Of spans, or of the data points of metrics.
+// The number of rejected spans, or of rejected data points of metrics.
 const REJECTED = /"rejected_?(?:spans|data_?points)"\s*:\s*"?(-?\d+)/i
 const REJECTED_KEY = /^rejected_?(?:spans|data_?points)$/i
 const HTML_BEGINS = /^\s*<(!doctype\s+html|html)\b/i
@@ -202,17 +202,17 @@ const TEXT_BYTES_MAX = 1024 // of a message or a page
 const TAG_PARTIAL_SUCCESS = 0x0a
 const TAG_REJECTED = 0x08
 const TAG_MESSAGE = 0x12
-const TAGS = new Set([TAG_PARTIAL_SUCCESS, TAG_REJECTED, TAG_MESSAGE]) // that are read, of one byte each
-const TAG_BROKEN = 0 // which no field has
+const TAGS = new Set([TAG_PARTIAL_SUCCESS, TAG_REJECTED, TAG_MESSAGE]) // the tags that we read, one byte each
+const TAG_BROKEN = 0 // no field has this tag
 const TAG_MIN = 8
 
 /**
  * Reads an HttpResponse into the fields of an Outcome. The format is 'empty', 'protobuf', 'json', 'html', 'grpc' or 'other'.
- * A success that is a web page or gRPC is something else's, which has no use for spans. One that is longer than the specification
- * allows is a failure, and no attempt is made again. `secrets`, see secrets.js, are not quoted.
+ * A success that is a web page or gRPC does not come from an OTLP/HTTP receiver. A success that is longer than the specification
+ * allows is a failure, and is not retried. `secrets` are never quoted, see secrets.js.
  */
 function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secrets = [], hasProxy = false) {
-  const isEmpty = body.length === 0 // as that of most collectors is
+  const isEmpty = body.length === 0 // as with most collectors
   const type = (fields.get('content-type') ?? '').toLowerCase()
   const text = isEmpty ? '' : body.toString('utf8', 0, TEXT_BYTES_MAX)
   const isJson = !isEmpty && (JSON_TYPE.test(type) || (type === '' && JSON_BEGINS.test(text)))
@@ -231,7 +231,7 @@ function readAnswer ({ status, fields, body, isCut, isOversized }, wallNow, secr
   }
 }
 
-// Undefined if it is no JSON. Of one that was cut off only its beginning is known, where the number comes before the message.
+// Returns undefined if it is not JSON. From JSON that was cut off it reads only the number, which comes before the message.
 function parse (body, text, isCut) {
   if (isCut) return JSON_BEGINS.test(text) ? { partialSuccess: { rejectedSpans: REJECTED.exec(text)?.[1] } } : undefined
   return attempt(() => JSON.parse(body.toString()))
@@ -251,7 +251,7 @@ function partialSuccessOf (format, body, json, isCut, secrets) {
   if (format !== 'json') return null
   const found = own(json, 'partialSuccess') ?? own(json, 'partial_success')
   if (found === null || typeof found !== 'object') return null
-  // An int64 is a string of digits in JSON.
+  // OTLP JSON writes an int64 as a string of digits.
   const rejected = Number(found[Object.keys(found).find((key) => REJECTED_KEY.test(key))] ?? 0)
   const message = own(found, 'errorMessage') ?? own(found, 'error_message')
   return { rejected: Number.isFinite(rejected) ? rejected : 0, message: typeof message === 'string' ? quoted(message, secrets) : '' }
@@ -261,15 +261,16 @@ function own (object, key) {
   return Object.hasOwn(object, key) ? object[key] : undefined
 }
 
-// A failure's body is google.rpc.Status { 1: code, 2: message } by the specification, or what a proxy says; pages are not logged.
+// By the specification, a failure's body is google.rpc.Status { 1: code, 2: message }. A proxy may send other text. Web pages are not
+// logged.
 function messageOf (format, body, text, type, secrets) {
   if (format === 'protobuf' && type !== '') return readText(readFields(body, true).get(TAG_MESSAGE), secrets)
   if (format === 'json' || type.startsWith('text/plain')) return quoted(text, secrets)
   return format === 'protobuf' && !NO_TEXT.test(text) ? quoted(text, secrets) : ''
 }
 
-// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Null for
-// something else. `rejected` is as it came, and counts if the answer was cut off: it comes before the message.
+// Reads ExportTraceServiceResponse, 1: partial_success { 1: rejected_spans int64, 2: error_message string }. Returns null for
+// anything else. `rejected` is not range-checked. It is valid even if the response was cut off, because it comes before the message.
 function readPartialSuccess (bytes, isCutOff = false, secrets = []) {
   const response = readFields(bytes, isCutOff)
   if (response.has(TAG_BROKEN) || !response.has(TAG_PARTIAL_SUCCESS)) return null
@@ -282,7 +283,8 @@ function readText (field, secrets) {
   return field === undefined ? '' : quoted(contentOf(field).toString('utf8', 0, TEXT_BYTES_MAX), secrets)
 }
 
-// Returns the last field of each of the tags, without it, up to what is no field (TAG_BROKEN). Where it was cut off it may end early.
+// Returns the last field of each tag in TAGS, without the tag. Stops at malformed bytes and then sets TAG_BROKEN. If the body was cut
+// off, the last field may be incomplete.
 function readFields (bytes, isCutOff) {
   const fields = new Map()
   for (let at = 0, end; at < bytes.length; at = end) {
@@ -293,10 +295,10 @@ function readFields (bytes, isCutOff) {
   return fields
 }
 
-/** What stands behind the length of a field. */
+/** Returns a field's content, without its length. */
 function contentOf (field) { return field.subarray(bodyStart(field, 0)) }
 
-// NaN if it was cut off or is longer than ten bytes. An int64 below zero comes out as one; above 2^53 it is rounded.
+// Returns NaN if the varint was cut off or is longer than ten bytes. Decodes negative values. Rounds values above 2^53.
 function int64In (varint) {
   if (varint.length > 10 || !(varint.at(-1) < 0x80)) return NaN
   const value = varint.reduce((sum, byte, i) => sum + (byte & 0x7f) * 128 ** i, 0)

@@ -1,25 +1,26 @@
 'use strict'
 
-// What is sent to a collector or a proxy, and must not be in a log if it is said back.
+// Keeps secrets that we send to a collector or a proxy out of the log when a response repeats them.
 
-// A text of a collector is made fit to print first and searched then: what is searched is what is shown. A secret that it holds is
-// overwritten with asterisks. One that it holds in any other form (cut up, in part, in another case, escaped, as base64 or bytes) has
-// the whole text left out.
+// The text of a response is first made printable and then searched, so that the searched text is the logged text. A secret in it is
+// overwritten with asterisks. If it contains a secret in any other form (split, in part, in another case, escaped, as base64 or bytes),
+// the whole text is omitted.
 
 const { printable, SCAN_MAX } = require('../../runtime/report.js')
 
-// Shorter ones are in any text by chance.
+// Shorter texts occur anywhere by chance.
 const SECRET_LENGTH_MIN = 4
 const PART_LENGTH_MIN = 6
-const PIECE_LENGTH = 8 // letters and digits in a row of a longer one
+const PIECE_LENGTH = 8 // this many consecutive letters and digits of a longer secret count as the secret
 
 const NOT_QUOTED = '(not quoted: it repeats a header or a part of the URL)'
 
-const SCHEME = /^[a-z-]+ +(?=\S)/i // of credentials, as in `Bearer ...`: a collector may say that it misses one
+const SCHEME = /^[a-z-]+ +(?=\S)/i // as in `Bearer ...`: not secret, since a collector may name the scheme that it expects
 
-// An error page may quote a URL in JSON, a gateway such JSON in its own. One kind at a time: a value may look like the other.
+// Escapes may be nested: an error page may quote a URL in JSON, and a gateway may quote that JSON in its own. Each layer decodes one kind
+// of escape, because a value may look like another kind.
 const LAYERS_MAX = 2
-/** @type {[RegExp, number][]} with the radix of the character's number */
+/** @type {[RegExp, number][]} each with the radix of its character code */
 const ESCAPES = [
   [/\\(?:u([0-9a-f]{4})|[^ux])/gi, 16],
   [/\\x([0-9a-f]{2})/gi, 16],
@@ -28,7 +29,7 @@ const ESCAPES = [
   [/&#(\d{1,8});?/g, 10]
 ]
 
-/** The values of headers and of the query, the user and password in them, and the words of each; the longest first. */
+/** Returns the values of the headers and of the query, the user and password in them, and the words of each, longest first. */
 function secretsOf ({ url, headers }, proxy) {
   const { search, searchParams } = new URL(url)
   const query = search.slice(1).split('&').map((pair) => pair.slice(pair.indexOf('=') + 1))
@@ -42,7 +43,7 @@ function secretsOf ({ url, headers }, proxy) {
   return [...new Set(texts)].sort((a, b) => b.length - a.length)
 }
 
-/** The text of a collector or a proxy, as a line of the log may have it. */
+/** Returns the text of a collector or a proxy in a form that is safe to log. */
 function quoted (text, secrets, max = undefined) {
   let shown = printable(text, SCAN_MAX)
   for (const secret of secrets) shown = shown.replaceAll(secret, '*'.repeat(secret.length))
@@ -65,7 +66,7 @@ function holdsForm (letters, forms) {
   })
 }
 
-/** A secret as it is, and its bytes in hexadecimal, in decimals and in base64, which has three forms by where it begins. */
+/** Returns the secret itself, and its bytes in hexadecimal, decimal and base64. Base64 has three forms, depending on the start offset. */
 function formsOf (secret) {
   const forms = [secret]
   for (const bytes of [Buffer.from(secret), Buffer.from(secret, 'latin1')]) {
@@ -82,7 +83,7 @@ function lettersOf (text) { return text.toLowerCase().replace(/[^a-z0-9]/g, '') 
 
 function unescaped (text, escape, radix) {
   return text.replaceAll(escape, (_, digits) => {
-    const code = parseInt(digits, radix) // not a number where what is escaped is neither letter nor digit
+    const code = parseInt(digits, radix) // NaN for an escape without a number, such as \n or &amp;
     return code <= 0x10ffff ? String.fromCodePoint(code) : ''
   })
 }
