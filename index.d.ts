@@ -677,10 +677,10 @@ declare namespace lightTrace {
   }
   // options:end
 
-  /** The error that `register` and adding a route throw. Codes are stable; messages can change. */
+  /** The error that `register`, adding a route, and `check` of light-trace/testing throw. Codes are stable; messages can change. */
   export interface LightTraceError extends Error {
     name: 'LightTraceError'
-    code: 'LT_ERR_OPTION_UNKNOWN' | 'LT_ERR_OPTION_INVALID'
+    code: 'LT_ERR_OPTION_UNKNOWN' | 'LT_ERR_OPTION_INVALID' | 'LT_ERR_CHECK'
   }
 
   /** Returns the `request.trace` of the current request, or undefined outside of requests. */

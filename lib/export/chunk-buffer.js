@@ -305,7 +305,7 @@ class ChunkBuffer {
 
   #forget (chunk) { this.bytes -= chunk.capacity }
 
-  // Copies a chunk that is less than half full into memory of its size. Otherwise requests of few spans each (little traffic, or
+  // Copies a chunk that is at most half full into memory of its size. Otherwise requests of few spans each (little traffic, or
   // OTEL_BSP_MAX_EXPORT_BATCH_SIZE) would fill the buffer with unused memory.
   #fitted (chunk) {
     if (chunk.length * 2 > chunk.capacity) return chunk
