@@ -88,7 +88,7 @@ class RequestStart {
     return context
   }
 
-  /** Whether a Sampler for this route may read attributes: an SDK's, or a custom one. */
+  /** Whether an SDK's Sampler decides about requests of this route. It reads the attributes. */
   asksWithAttributes ({ sampler }) {
     const { tracer } = this
     return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
