@@ -5,7 +5,7 @@
 // response never reaches a span.
 
 const kContext = Symbol.for('light-trace.span') // on the raw response: the request's context; other copies of the package use the same text
-const kTrace = Symbol.for('light-trace.trace') // on Fastify's request: the same
+const kTrace = Symbol.for('light-trace.trace') // on Fastify's request: the same context
 const kLoggedSpan = Symbol('light-trace.loggedSpan') // on the logger of a request whose lines are exported; its children inherit it
 const kStage = Symbol('light-trace.stage') // on Fastify's request: its RequestStages, if stages have spans
 

@@ -43,7 +43,7 @@ const RULES = [
   [keys(1, -1, 2), 'MSET MSETNX'],
   [keys(1, -1, 3), 'JSON.MSET TS.MADD'],
   [keys(2, -1), 'BITOP'],
-  [keys(2, 2), 'MEMORY OBJECT XGROUP XINFO'], // behind what is done
+  [keys(2, 2), 'MEMORY OBJECT XGROUP XINFO'], // after the subcommand
   [keys(3, 3), 'MIGRATE'],
   [countedAt(1), 'LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION'],
   [countedAt(1, { step: 2 }), 'MSETEX'],

@@ -78,7 +78,7 @@ function listOf ({ info, attributeList }) { return info === null ? attributeList
 const ATTRIBUTES_MAX = 128
 const VALUE_LENGTH_MAX = 1024
 
-/** Wraps the span of a call that an SDK creates, or that a sampler decided about. It keeps a copy of the attributes for the metric. */
+/** Wraps the span of a call if an SDK created it or a sampler decided about it. It keeps a copy of the attributes for the metric. */
 class MeasuredCall extends NonRecordingSpan {
   #inner
   #metrics

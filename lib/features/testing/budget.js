@@ -163,7 +163,8 @@ function findingsOf ({ root, route, spans, calls, isCut }, budget) {
   const end = root.kind === 'SERVER' ? endOf(root) : Infinity
   const late = all.filter((span) => span.attributes['light_trace.after_response'] === true || endOf(span) > end)
   if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} continued after the response`, false, late.length, late, 'after the response')
-  // A file contains a span that never ended only if light-trace ended it with its application. Otherwise its children have no parent there.
+  // A file contains a span that never ended only if light-trace ended it with its application. Otherwise the span is missing, and its
+  // children have no parent.
   const running = all.filter(isOpen)
   const orphan = 'its parent never ended or was lost'
   if (!budget.open && running.length > 0) add('open', `${counted(running.length, 'span')} never ended`, false, running.length, running, 'never ended')
@@ -195,7 +196,7 @@ function inSequence (spans) {
   let end = -Infinity
   for (const span of spans.toSorted((a, b) => endOf(a) - endOf(b))) {
     const calls = callsIn(span)
-    if (calls > 1) number += calls // it spans all of its calls, and other calls may lie between them
+    if (calls > 1) number += calls // a folded span's times cover all of its calls, and other calls may lie between them
     else if (span.startTime >= end) {
       number++
       end = endOf(span)

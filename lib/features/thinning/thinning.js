@@ -109,7 +109,7 @@ class Thinning {
     return [...waiting.slice(Math.max(0, from - BESIDE), from), ...waiting.slice(to, to + BESIDE)].map((chunk) => this.beforeCompressing(chunk))
   }
 
-  /** The newest chunk is the last choice: the next chunk may still show that requests with spans in it failed. */
+  /** The newest chunk is the last choice, because the chunk after it may show that its last requests failed. */
   #leastThinned (accepts) {
     const { waiting } = this.#buffer
     const chunks = this.#leastThinnedOf(waiting.slice(0, -1), accepts)
