@@ -1,6 +1,7 @@
 'use strict'
 
-// What the user's options add to a request's span. Where their functions fail, the request goes on, and the first failure is logged.
+// Adds what the user's options ask for to a request's span. If a user's function fails, the request continues and the first failure is
+// logged.
 
 const { SERVER_KEYS, attributesPerRequest } = require('../span/http-info.js')
 const { remoteSpanOf } = require('../span/child-span.js')
@@ -9,7 +10,7 @@ const { atOnce } = require('../runtime/report.js')
 const { hasHead } = require('./response-end.js')
 const { ownHook } = require('./keys.js')
 
-const BAGGAGE_VALUE_LENGTH_MAX = 256 // the caller writes it
+const BAGGAGE_VALUE_LENGTH_MAX = 256 // callers choose the value
 
 class Callbacks {
   #settings
@@ -34,7 +35,7 @@ class Callbacks {
 
   ignores (ignore, request) { return this.#call('ignore', () => ignore(request)) === true }
 
-  /** The attributes that the user's functions add, for a Sampler that is asked before there is a span: they run only once. */
+  /** The attributes of the user's functions, for a Sampler that decides before the span exists. The functions run only once. */
   attributesAtStart (request, route) {
     const all = {}
     this.#setAttributes({
@@ -64,12 +65,12 @@ class Callbacks {
     if (onEnd !== null) this.#call('onEnd', () => onEnd(span, reply.request, reply), true)
   }
 
-  /** Sets the store's defaults, also for requests that have no span. */
+  /** Sets the store's defaults, even for requests without a span. */
   fillStore (context, request) {
     const { store } = this.#settings
     if (store === null) return
     const values = typeof store === 'function' ? this.#call('store', () => store(request)) : store
-    // A copy, which reads the user's getters: they may throw.
+    // Copying reads the user's getters, which may throw.
     context.setStore(this.#call('store', () => typeof values === 'object' ? { ...values } : {}) ?? {})
   }
 
@@ -82,10 +83,10 @@ class Callbacks {
     if (typeof name === 'string' && name !== '') span.updateName(name)
     if (incoming.attributes === null) this.#setAttributes(span, request, route)
     const caller = incoming.isTrusted ? null : remoteSpanOf(request.raw.headers)
-    if (caller !== null) span.addLink({ context: caller.spanContext() }) // there the caller's trace can be found
+    if (caller !== null) span.addLink({ context: caller.spanContext() }) // an untrusted caller's trace is linked, not continued
   }
 
-  /** Sets the baggage's attributes first, and over none of the application's own, because a caller writes them. */
+  /** Sets baggage entries as attributes. They are set first and never replace the application's own, because callers choose them. */
   #setBaggage (span, baggage, route, incoming) {
     if (baggage === null) return
     for (const key of this.#settings.baggage) {
@@ -99,7 +100,7 @@ class Callbacks {
     const { requestHeaders } = this.#settings
     if (this.#attributes !== null) {
       this.#addAttributes(span, this.#attributes, request)
-      // The route's own are part of its template, and win over those of all routes.
+      // The route's own attributes, already checked, replace those of the function for all routes.
       const list = route.attributeList
       for (let i = 0; i < list.length; i += 2) span.setAttribute(list[i], list[i + 1])
     }
@@ -112,7 +113,7 @@ class Callbacks {
     if (given !== undefined) span.setAttributes(given)
   }
 
-  /** Returns what the user's function answers; undefined if it fails, or answers with a promise. */
+  /** Returns the result of the user's function; undefined if it fails or returns a promise. */
   #call (name, fn, isAsyncAllowed = false) {
     try {
       const result = fn()
@@ -129,13 +130,13 @@ class Callbacks {
   }
 }
 
-/** Whether the other options have a say in each request. */
+/** Whether options other than `attributes` affect every request. */
 function asksUser ({ onEnd, onStart, responseHeaders, requestHeaders, spanName, store, replyHeader, trustIncoming, platform, baggage }) {
   return onEnd !== null || onStart !== null || responseHeaders.length > 0 || requestHeaders.length > 0 || spanName !== null ||
     store !== null || replyHeader !== null || trustIncoming !== true || platform === 'lambda' || baggage.length > 0
 }
 
-/** Sets each of the headers that has a value as an attribute. A reply's may be anything, with a toString of its own. */
+/** Sets the given headers as attributes. A reply's header may have a value of any type, so only strings and numbers are used. */
 function captureHeaders (span, prefix, names, redactor, read) {
   for (const name of names) {
     const values = [read(name)].flat().filter((value) => typeof value === 'string' || typeof value === 'number')
@@ -144,9 +145,9 @@ function captureHeaders (span, prefix, names, redactor, read) {
   }
 }
 
-// `headers: { serverTiming: true }`: the trace's id as a metric of Server-Timing. `trace` is W3C Trace Context level 3's,
-// `traceparent` what browsers' agents read today. It is set at once, for answers that go past Fastify, and again when Fastify
-// sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
+// `headers: { serverTiming: true }`: sends the trace's id as metrics of Server-Timing. `trace` is defined by W3C Trace Context level 3;
+// `traceparent` is what browser agents read today. The header is set at once, for responses that bypass Fastify, and again when
+// Fastify sends, because the application may have set its own. https://www.w3.org/TR/server-timing/
 
 const SERVER_TIMING = 'server-timing'
 const kTiming = Symbol('light-trace.server-timing')
@@ -157,7 +158,7 @@ function startServerTiming (response, traceparent) {
   response.setHeader(SERVER_TIMING, listOf(response.getHeader(SERVER_TIMING), metrics))
 }
 
-/** Has the header set when Fastify sends, after all other hooks of a route: by Fastify's own object for the route. */
+/** Sets the header when Fastify sends: adds an onSend hook to Fastify's own object for the route, after all its other hooks. */
 function appendServerTiming (hooks) {
   hooks.onSend = [...hooks.onSend ?? [], ownHook(lightTraceOnSend)]
 }
@@ -171,7 +172,7 @@ function lightTraceOnSend (request, reply, payload, done) {
   done()
 }
 
-/** The values as one list. The application's may be a string, or several. */
+/** Joins header values into one list. The application's value may be a string or an array. */
 function listOf (...values) {
   return values.flat().filter((item) => typeof item === 'string' && item !== '').join(', ')
 }

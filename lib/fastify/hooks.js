@@ -1,10 +1,10 @@
 'use strict'
 
-// A request's way through Fastify: one hook at the start, one listener at the end, one hook for errors.
+// Traces a request through Fastify, with one hook at the start, one listener at the end, and one hook for errors.
 //
 //   onRequest  read the caller's headers, sample, start the span, enter the context: request-start.js
 //   onError    remember what was thrown
-//   'close'    of the raw response: whole, broken off or never sent, it comes once
+//   'close'    of the raw response, emitted once whether the response was complete, broken off or never sent: end the span
 
 const { Routes } = require('./routes.js')
 const { RequestStart } = require('./request-start.js')
@@ -13,7 +13,7 @@ const { isUsual, sentStatus, unfinished, prepareEnd, endOthers, endLast } = requ
 const { startedOf } = require('../features.js')
 const { kContext, kStage, ownHook, giveTrace, giveTraceToFrameworkErrors } = require('./keys.js')
 
-/** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of a request that is not traced. */
+/** The hooks that trace the requests of `app`. `noTrace` is the `request.trace` of requests that are not traced. */
 function fastifyHooks (app, tracer, noTrace) {
   const { settings, report, observer, parts } = tracer
   const atFirstRequest = [readyRoute]
@@ -36,7 +36,7 @@ function fastifyHooks (app, tracer, noTrace) {
   // HOT, once per request.
   function lightTraceOnRequest (request, reply, done) {
     const response = reply.raw
-    if (response[kContext] !== undefined) { // registered in an outer scope too
+    if (response[kContext] !== undefined) { // light-trace is also registered in an outer scope
       done()
       return
     }
@@ -76,7 +76,7 @@ function fastifyHooks (app, tracer, noTrace) {
       if (callbacks.anyAtEnd && record.isTraced) callbacks.ending(record.apiSpan, reply)
       if (observer === null) record.close(status, broken)
       else observer.server.close(record, status, broken, reply)
-    } catch (error) { // thrown from a listener it would end the process
+    } catch (error) { // an error thrown from a listener would end the process
       report.failed('LT_WARN_BUG', 'a request was not traced to its end', error)
     }
     if (ending !== null) endLast(context, ending, status, broken)

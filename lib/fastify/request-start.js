@@ -1,6 +1,6 @@
 'use strict'
 
-// The start of a request: whether it is traced, its caller, the sampler's decision, its span and its context.
+// Starts a request: decides whether it is traced, reads its caller, asks the sampler, and creates its span and context.
 
 const { RequestContext, CallerHeaders, EMPTY_CONTEXT } = require('../context/request-context.js')
 const { processState } = require('../runtime/process-state.js')
@@ -18,13 +18,13 @@ const { newTraceId } = require('../context/ids.js')
 const { parseTraceparent } = require('../context/traceparent.js')
 const { headersGetter } = require('../otel/propagators.js')
 
-// What a request's headers say of its trace. Read again for every request and never kept.
+// The trace context from a request's headers. One object, filled again for each request and never kept.
 const incoming = new IncomingContext()
 
 class RequestStart {
   /**
    * @param {Tracer} tracer
-   * @param {{ routes, callbacks, follower, onClose }} parts `onClose`: of the raw response
+   * @param {{ routes, callbacks, follower, onClose }} parts `onClose`: the 'close' listener of the raw response
    */
   constructor (tracer, { routes, callbacks, follower, onClose }) {
     const { limits, disabled, trustIncoming, propagators } = tracer.settings
@@ -40,14 +40,14 @@ class RequestStart {
     this.omit = tracer.omit
     this.trustsAll = trustIncoming === true
     this.readsBaggage = propagators.includes('baggage')
-    this.extracted = undefined // by a propagator that is not ours, of the request that is being read
-    this.isProxied = undefined // whether Fastify's trustProxy is on; its first request says so
+    this.extracted = undefined // the context that a foreign propagator extracted from the current request
+    this.isProxied = undefined // whether Fastify's trustProxy is on; known from the first request
   }
 
-  /** Starts the span and hangs its context on the request and on the raw response. HOT, once per request. */
+  /** Starts the span and sets its context on the request and on the raw response. HOT, once per request. */
   begin (request, reply) {
     const { raw } = request
-    const { headers } = raw // a getter of Node's: read once
+    const { headers } = raw // a getter in Node, so read only once
     let base = this.baseOf(this.tracer)
     if (this.isDisabled) return this.beginSuppressed(raw, headers, request, reply, base)
     const start = clock.now()
@@ -56,7 +56,7 @@ class RequestStart {
 
     const { callbacks } = this
     const hasCallbacks = callbacks.any || route.options !== null
-    // Before anything is read into `incoming`: the user's functions may serve another request.
+    // Before `incoming` is filled, because the user's functions may start another request.
     const attributes = hasCallbacks && this.asksWithAttributes(route) ? callbacks.attributesAtStart(request, route) : null
     const incoming = this.readCaller(raw, headers, request, start, base)
     incoming.attributes = attributes
@@ -71,7 +71,10 @@ class RequestStart {
     return this.open(span, record, base, request, reply, headers, route, hasCallbacks ? incoming : null)
   }
 
-  /** Makes the request's context. Apart from `begin`, because V8 inlines so much into one function; `incoming`: null where the user has no functions. HOT, once per request. */
+  /**
+   * Creates the request's context. Separate from `begin`, because V8 limits how much it inlines into one function.
+   * `incoming` is null if the user has no functions. HOT, once per request.
+   */
   open (span, record, base, request, reply, headers, route, incoming) {
     const { tracer, follower } = this
     const response = reply.raw
@@ -85,13 +88,13 @@ class RequestStart {
     return context
   }
 
-  /** Whether an SDK's Sampler decides about requests of this route. */
+  /** Whether an SDK's Sampler decides about requests of this route. It reads the attributes. */
   asksWithAttributes ({ sampler }) {
     const { tracer } = this
     return tracer.output.sdkSpans !== null || (sampler === null ? tracer.sampler : sampler).isCustom
   }
 
-  /** Switched off for this request: by its route, by `ignore`, because tracing is suppressed, or because it carries our own spans. */
+  /** Whether tracing is off for this request: by its route, by `ignore`, by suppression, or because it carries our own spans. */
   isLeftOut ({ traceparent }, request, route, base) {
     const { options } = route
     return (options !== null && (options.off || this.ignores(options.ignore, request))) || this.ignores(this.ignore, request) ||
@@ -100,19 +103,19 @@ class RequestStart {
 
   ignores (ignore, request) { return ignore !== null && this.callbacks.ignores(ignore, request) }
 
-  /** Spans on their way to this server from its own process. Where ids and flags alone decide their flags say it already. */
+  /** Whether this is an export of spans from this process to this server. If ids and flags alone decide, its flags already prevent a span. */
   isExporterTraffic (traceparent, { sampler }, base) {
     return (!this.trustsAll || !this.tracer.decidesByIds || sampler !== null || base !== null) &&
       processState.exporterTraceparents.has(traceparent)
   }
 
-  /** What only a request tells of its application: asked of the first one that has a peer. */
+  /** Learns what only a request tells about the application. Called for the first request whose peer is read. */
   learnFrom (request) {
     this.isProxied = 'ips' in request
-    this.tracer.outbound.reportUntraced() // by now the application has loaded what it uses
+    this.tracer.outbound.reportUntraced() // by now the application has loaded its libraries
   }
 
-  /** The request target, as far as its span may have it. HOT */
+  /** The part of the request target that the span may contain. HOT */
   targetOf (raw, _route) { return requestTarget(raw) }
 
   peerOf (raw, response, headers, request) {
@@ -126,7 +129,7 @@ class RequestStart {
     if (this.observer !== null) this.observer.server.started(record, response)
   }
 
-  /** No span, but a context: an incoming traceparent is handed on as it came. */
+  /** Creates a context but no span. An incoming traceparent is passed on unchanged. */
   beginSuppressed (raw, headers, request, reply, base) {
     const { tracer } = this
     const incoming = this.readPassedOn(raw, headers, request, base)
@@ -143,15 +146,15 @@ class RequestStart {
     return context
   }
 
-  /** Without a span it counts all the same, unless its route says otherwise. */
+  /** A request without a span is measured too, unless its route opts out. */
   recordOfSuppressed (raw, headers, request, reply) {
     const route = this.routes.infoOf(request)
     return route.isMeasured ? this.observer.recordOf(INVALID_SPAN, clock.now(), route, this.peerOf(raw, reply.raw, headers, request)) : null
   }
 
   /**
-   * A request whose start failed by a mistake of ours, or a span of an SDK: it is served. Where it has its context already, that
-   * one ends what was started; else it gets one that does nothing.
+   * Lets a request continue whose start failed because of a bug of ours or of an SDK's span. If it already has its context, that ends
+   * what was started; otherwise it gets one that does nothing.
    */
   beginFailed (request, response) {
     if (response[kContext] === undefined) response[kContext] = request[kTrace] = new RequestContext(this.tracer, INVALID_SPAN, null, true)
@@ -159,7 +162,7 @@ class RequestStart {
     return response[kContext]
   }
 
-  // Who calls: which trace a request continues, and whether its caller is trusted with that.
+  // The caller: which trace a request continues, and whether its caller is trusted.
 
   /** Fills `incoming` with the caller's ids, or with new ones. HOT, once per request. */
   readCaller (raw, headers, request, start, base) {
@@ -173,7 +176,7 @@ class RequestStart {
     return incoming
   }
 
-  /** The trace that a request without a span hands on as it came, or null. No ids are made. */
+  /** The trace that a request without a span passes on unchanged, or null. Without trace headers, no ids are generated. */
   readPassedOn (raw, headers, request, base) {
     if (headers.traceparent === undefined && this.tracer.propagator === null) {
       incoming.isTrusted = this.isTrusted(headers, request)
@@ -182,22 +185,22 @@ class RequestStart {
     return this.readCaller(raw, headers, request, NaN, base).parentKind === PARENT_REMOTE ? incoming : null
   }
 
-  /** Whether trace and baggage of this caller, if there are any, may go on. */
+  /** Whether the caller's trace and baggage, if any, are trusted. */
   isTrusted (headers, request) {
     if (this.trustsAll) return true
     return (headers.traceparent !== undefined || headers.baggage !== undefined || this.tracer.propagator !== null) && this.callbacks.trusts(request)
   }
 
-  /** The context that a request comes in with; null where it is empty, and nothing but our own code reads headers. HOT, once per request. */
+  /** The context that is active when a request arrives; null if it is empty and only our own code reads headers. HOT, once per request. */
   baseOf ({ sdkInterop, propagator }) {
     if (sdkInterop !== null) return sdkInterop.base()
     return propagator === null ? null : EMPTY_CONTEXT
   }
 
-  /** Fills `incoming` by a propagator that is not ours, which may also leave values such as B3's debug flag. */
+  /** Fills `incoming` with a foreign propagator, which may also extract other values, such as B3's debug flag. */
   readForeign (raw, headers, base) {
     const { propagator, report } = this.tracer
-    // What is active already is not the caller.
+    // Without the active span, which is not the caller.
     const extract = () => propagator.extract(base.deleteValue(SPAN_KEY), headers, headersGetter)
     this.extracted = incoming.isTrusted ? report.attempt('LT_WARN_PROPAGATOR', 'the propagator failed to read headers', extract) : undefined
     const caller = parentIn(this.extracted)
@@ -205,14 +208,14 @@ class RequestStart {
     else this.adopt(caller, PARENT_REMOTE)
   }
 
-  /** The context under the request's own: `base`, or what a propagator that is not ours made of it. */
+  /** The parent of the request's context: `base`, or what a foreign propagator extracted into it. */
   contextUnder (base) {
     const { extracted } = this
     this.extracted = undefined
     return extracted ?? base
   }
 
-  /** Fills `incoming` with a new trace, or with that of the request which calls `app.inject`. */
+  /** Fills `incoming` with a new trace, or with the trace of the request that calls `app.inject`. */
   startTrace (raw, headers) {
     incoming.tracestate = ''
     // Only app.inject() is called from inside a request on purpose; any other active context is a leftover.
@@ -224,7 +227,7 @@ class RequestStart {
 
   adoptActive () {
     const span = parentIn(this.tracer.contextManager.active())
-    // A remote one is active where a platform of functions names it, as Lambda's own span.
+    // A remote span is active if a function platform provides it, such as Lambda's own span.
     if (span !== undefined) this.adopt(span, span.remote === true ? PARENT_REMOTE : PARENT_LOCAL)
     return span !== undefined
   }
@@ -236,12 +239,12 @@ class RequestStart {
     incoming.parentKind = parentKind
   }
 
-  /** The headers that came, for calls into which a proxy copies them. HOT, once per request. */
+  /** The caller's headers, to recognise them in outgoing calls into which a proxy has copied them. HOT, once per request. */
   callerOf (headers) {
     return incoming.isTrusted && this.tracer.propagator === null ? headers.traceparent : this.callerHeaders(headers)
   }
 
-  /** The baggage of a trusted caller, for calls that hand it on. HOT, once per request. */
+  /** The baggage of a trusted caller, which outgoing calls pass on. HOT, once per request. */
   baggageOf ({ baggage }) {
     return incoming.isTrusted && this.readsBaggage && typeof baggage === 'string' ? baggage : null
   }

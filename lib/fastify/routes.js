@@ -1,6 +1,6 @@
 'use strict'
 
-// What spans say of a request's route, made once for each method. It hangs on the route's `config`, which Fastify hands out.
+// What spans need to know about a route, created once for each method and kept on the route's `config`, which Fastify exposes.
 
 const { join, sep } = require('node:path')
 const { fileURLToPath } = require('node:url')
@@ -17,16 +17,16 @@ const ATTRIBUTES_MAX = 128
 
 const FRAMES_MAX = 50
 const PLACE = /^(.+):(\d+):\d+$/
-const ROOT = typeof __dirname === 'string' ? join(__dirname, '..', '..', sep) : null // a bundle that is an ES module has none
+const ROOT = typeof __dirname === 'string' ? join(__dirname, '..', '..', sep) : null // an ES module bundle has no __dirname
 const FASTIFY = /[/\\]node_modules[/\\](?:fastify|avvio|fastify-plugin|light-trace)[/\\]/
 const PACKAGES = /[/\\]node_modules[/\\]/
 
-let kRouteContext // the symbol under which Fastify keeps the route's own object on each request; undefined until it is found
+let kRouteContext // the symbol under which Fastify keeps the route's own object on a request; undefined until it is found
 
 /**
- * The object that Fastify makes for a route, of which its `config` is public. The public `request.routeOptions` makes another
- * object of twelve fields and asks the router, which takes 650 instructions: so the symbol is looked for, and found by the
- * public `config`. Where there is none of that kind the public object is returned. HOT, once per request.
+ * Fastify's own object for a route. The public `request.routeOptions` creates an object of twelve fields and asks the router, which
+ * takes 650 instructions. So we search for the symbol of Fastify's own object, and recognise it by the public `config`. Without such a
+ * symbol, the public object is returned. HOT, once per request.
  */
 function routeContextOf (request) {
   const context = request[kRouteContext]
@@ -37,10 +37,10 @@ function routeContextOf (request) {
   return request[kRouteContext] ?? routeOptions
 }
 
-/** What is slow on the route of a request; undefined where that is not known. */
+/** The `slow` settings of a request's route; undefined if they are not known. */
 function slowOf (request) { return routeContextOf(request).config?.[kRoute]?.slow }
 
-/** Says of a route that has the switch of tracing in the wrong place, or another plugin's. Fastify takes any name. */
+/** Warns about a route with the tracing option in the wrong place, or with another plugin's. Fastify accepts any option name. */
 function warnAboutRoute ({ url, trace, config }, report, app) {
   let what = ''
   if (trace !== undefined) what = '`trace` stands beside `config`'
@@ -48,7 +48,7 @@ function warnAboutRoute ({ url, trace, config }, report, app) {
   if (what !== '') report.warn('LT_WARN_OPTION_MEANING', `route ${url}: ${what}, and has no effect: use config: { trace: false }`, url)
 }
 
-/** Notes where a route is declared, once per route, by an `onRoute` hook: in a config of the route's own, which Fastify copies. */
+/** An `onRoute` hook that notes where a route is declared, in a new config object, which Fastify copies. */
 function noteDeclaration (route) {
   const place = placeAbove(noteDeclaration)
   if (place !== null) route.config = { ...route.config, [kDeclared]: place }
@@ -60,20 +60,20 @@ function placeAbove (fn) {
   try {
     Error.stackTraceLimit = FRAMES_MAX
     Error.captureStackTrace(holder, fn)
-    return declarationIn(String(holder.stack)) // made here: a loader's source maps are applied to it
+    return declarationIn(String(holder.stack)) // formatted here, with a loader's source maps
   } catch {
-    return null // what formats stacks is the application's
+    return null // thrown by the application's own stack formatter
   } finally {
     if (stackTraceLimit !== FRAMES_MAX) Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
   }
 }
 
-/** The application's own code, where it is in the stack, else that of the package which declares the route. */
+/** The first place in the application's own code, or else in the package that declares the route. */
 function declarationIn (stack) {
   let ofPackage = null
   for (const line of stack.split('\n')) {
     const frame = line.trim()
-    if (!frame.startsWith('at ') || frame.startsWith('at async ')) continue // what waits for it has not declared it
+    if (!frame.startsWith('at ') || frame.startsWith('at async ')) continue // an async caller only awaits the declaration
     const [, where, number] = PLACE.exec(frame.endsWith(')') ? frame.slice(frame.indexOf(' (') + 2, -1) : frame.slice(3)) ?? []
     if (where === undefined || where.startsWith('node:') || where.startsWith('<') || where.startsWith('eval ')) continue
     const file = where.startsWith('file:') ? fileURLToPath(where) : where
@@ -85,7 +85,7 @@ function declarationIn (stack) {
   return ofPackage
 }
 
-// Not all below the root: tests and examples are there too.
+// Not everything below the root is ours: tests and examples are there too.
 function isOurs (file) {
   return ROOT !== null && file.startsWith(ROOT) && /^(?:index\.js$|lib[/\\]|viewer[/\\])/.test(file.slice(ROOT.length))
 }
@@ -98,9 +98,9 @@ class Routes {
   #parts
   #atFirstRequest
   #noConfig = {}
-  #unmatched = new Map() // the infos of requests without a route, by method, which Node's parser bounds
+  #unmatched = new Map() // method -> the info of requests without a route; Node's parser limits the methods
 
-  /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest what readies a route */
+  /** @param {Tracer} tracer @param {Array<(hooks: object, request: object, options: object | null) => void>} atFirstRequest run at a route's first request */
   constructor (tracer, atFirstRequest) {
     const { settings, report, parts } = tracer
     this.#tracer = tracer
@@ -120,7 +120,7 @@ class Routes {
     return route === undefined ? this.#add(request, config, request.routeOptions.url ?? '', method) : route
   }
 
-  /** The info of a request that Fastify has answered before it looked for a route. */
+  /** The info of a request that Fastify answered before it looked for a route. */
   unmatched (method) {
     let info = this.#unmatched.get(method)
     if (info === undefined) this.#unmatched.set(method, info = this.#make(method, '', undefined))
@@ -130,7 +130,7 @@ class Routes {
   #make (method, url, trace) {
     const info = routeInfo(method, url, this.#knownMethods)
     this.#configure(info, trace)
-    if (info.options !== null) attachForRoute(this.#tracer, info.options) // it may have been declared before us
+    if (info.options !== null) attachForRoute(this.#tracer, info.options) // the route may have been declared before light-trace was registered
     info.slow = info.options?.slow?.afterMs === undefined ? this.#tracer.slow : info.options.slow
     return info
   }
@@ -138,7 +138,7 @@ class Routes {
   #add (request, config, url, method) {
     const info = this.#make(method, url, config.trace)
     this.#locate(info, config)
-    const hooks = config[kRoute] === undefined ? request[kRouteContext] : undefined // it has them by stage
+    const hooks = config[kRoute] === undefined ? request[kRouteContext] : undefined // Fastify's own object, which has the hooks by stage
     if (hooks !== undefined) for (const ready of this.#atFirstRequest) ready(hooks, request, info.options)
     for (const part of this.#parts.values()) part.route?.(info)
     info.requestMethod = method
@@ -150,7 +150,7 @@ class Routes {
   #locate ({ attributeList }, config) {
     const place = config[kDeclared]
     if (place === undefined || attributeList.includes('code.file.path')) return
-    Object.defineProperty(config, kDeclared, { value: place, enumerable: false }) // the handler's config is as it was written
+    Object.defineProperty(config, kDeclared, { value: place, enumerable: false }) // hidden, so that the handler sees the config as it was written
     attributeList.push('code.file.path', place.file, 'code.line.number', place.line)
   }
 
@@ -167,7 +167,7 @@ class Routes {
   #readOptions (info, trace) {
     try {
       info.options = resolveRouteOptions(trace)
-    } catch (error) { // a route that was declared before us; those after us have thrown when they were declared
+    } catch (error) { // a route declared before light-trace was registered; later ones throw when they are declared
       this.#report.warn(error.code, error.message)
       return
     }

@@ -1,9 +1,9 @@
 'use strict'
 
-// What all calls that leave the process have in common: the tracer that a call belongs to, the mark that ties the span to the
-// library's own object for the call, and spans from the TracingChannels of libraries.
+// What all outgoing calls have in common: the tracer that a call belongs to, the symbol that keeps the span on the library's object for
+// the call, and spans from the TracingChannels of libraries.
 //
-// Apps of one process share its channels: a call belongs to the tracer of the active request, or else of the active span.
+// The apps of a process share its channels. A call belongs to the tracer of the active request, or else of the active span.
 
 const { SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY } = require('../context/trace-context.js')
 const asyncStorage = require('../context/async-storage.js')
@@ -12,15 +12,15 @@ const { now, setImmediate } = require('../runtime/timers.js')
 const { errorType, rememberErrorType } = require('../span/attributes.js')
 const { STATUS_ERROR } = require('../span/recording-span.js')
 
-// On a library's object for one call. With two copies of this package the first to see a call marks it, and it gets one span.
+// On a library's object for one call. With two copies of this package, the first to see a call marks it, so it gets only one span.
 const kCall = Symbol.for('light-trace.call')
 
-// On the same object: the store that its callback runs with. A connection calls back in the context of whoever opened it.
+// On the same object: the store for its callback, because a connection calls back in the context of the code that opened it.
 const kStore = Symbol.for('light-trace.store')
 
-// And its PoolWait, while it waits for a connection of a pool.
+// On the same object: its PoolWait, while it waits for a connection of a pool.
 const kWait = Symbol('light-trace.wait')
-const WAIT_MIN_MS = 1 // a connection that is free comes sooner
+const WAIT_MIN_MS = 1 // a free connection is returned sooner
 
 const { openApps } = processState
 
@@ -32,14 +32,14 @@ const KIND_PRODUCER = 3
 /** The context that is active for the code that makes the call, or undefined. HOT */
 function activeContext () {
   const { managers } = openApps
-  for (let i = 0; i < managers.length; i++) { // nearly always one
+  for (let i = 0; i < managers.length; i++) { // almost always one
     const context = managers[i].active()
     if (context !== undefined && context.getValue(SPAN_KEY) !== undefined) return context
   }
   return undefined
 }
 
-/** The tracer that a call in `context` belongs to; null where there is no trace to belong to. HOT */
+/** The tracer that a call in `context` belongs to; null without a trace. HOT */
 function tracerIn (context) {
   if (context === undefined) return null
   const request = context.getValue(REQUEST_KEY)
@@ -49,18 +49,18 @@ function tracerIn (context) {
   return openApps.all().find(({ pipeline }) => pipeline !== null && pipeline === span.pipeline) ?? openApps.first() ?? null
 }
 
-/** Whether spans are switched off in `context`: an ignored request, or traffic of our own. */
+/** Whether `context` is suppressed: it belongs to an ignored request or to our own traffic. */
 function isSuppressed (context) {
   return context.getValue(SUPPRESS_KEY) === true
 }
 
-/** The tracer of a library's call and its context; null where it has no span. */
+/** The tracer and context of a library's call; null if it gets no span. */
 function placeOfCall (context) {
   const tracer = tracerIn(context)
   return tracer?.outbound?.libraries && !isSuppressed(context) ? { tracer, context } : null
 }
 
-/** The span of a call by an HTTP client, once; null where it has none. HOT */
+/** Removes the span from a call of an HTTP client and returns it; null if it has none. HOT */
 function takeSpan (call) {
   const span = call?.[kCall]
   if (span === undefined || span === null) return null
@@ -68,18 +68,18 @@ function takeSpan (call) {
   return span
 }
 
-const adapters = new Map() // channel name -> its subscribers; one set for all apps
+const adapters = new Map() // channel name -> its subscribers, which all apps share
 
 /**
- * The subscribers that make spans of a TracingChannel: leaves, of which none becomes the active one. A publisher may leave events
- * out, publish them twice, or end after the user's callback has run. So the span hangs on the channel's context and ends once:
+ * The subscribers that create spans from a TracingChannel. The spans are leaves and never become active. A publisher may omit events,
+ * publish them twice, or end after the user's callback has run. So the span is kept on the message object and ends once:
  *
  *   error        with the error
- *   end          when the work was synchronous: there is a result or an error
- *   asyncStart   or asyncEnd, for publishers without the former
+ *   end          if the work was synchronous: there is a result or an error
+ *   asyncStart   or asyncEnd, for publishers without asyncStart
  *
  * @param {string} name
- * @param {boolean} isPromised whether all calls are made by Node's `tracePromise`, which publishes `asyncStart` each time
+ * @param {boolean} isPromised whether all calls are published by Node's `tracePromise`, which always publishes `asyncStart`
  * @returns {Array<[string, (message: object) => void]>} for `subscribe`
  */
 function adapterOf (name, isPromised = false) {
@@ -94,7 +94,7 @@ function adapterOf (name, isPromised = false) {
   return subscribers
 }
 
-/** The subscribers that have a TracingChannel's callbacks run in the context of the code that passed them. */
+/** The subscribers that make a TracingChannel's callbacks run in the context of the code that passed them. */
 function carrierOf (name) {
   return [
     [`tracing:${name}:start`, guarded((call) => {
@@ -104,7 +104,7 @@ function carrierOf (name) {
   ]
 }
 
-/** The subscribers that record how long a pool's channel has waited for a connection. */
+/** The subscribers that record how long calls of a pool's channel waited for a connection. */
 function poolWaitOf (name, system) {
   return [
     [`tracing:${name}:start`, onMessage((call) => { if (Object.isExtensible(call)) call[kWait] = new PoolWait() })],
@@ -119,8 +119,8 @@ const POOL_WAIT = {
   startedAt: (call) => call.startedAt
 }
 
-// A pool hands out a connection that is free behind a promise or process.nextTick: before the event loop goes on, however long the
-// code that runs takes until then. So what is over within the turn of the loop in which it began was no wait for a connection.
+// A pool returns a free connection after a promise or process.nextTick, in the same turn of the event loop, however long the code in
+// that turn takes. So an acquisition that ends in the turn in which it began did not wait for a connection.
 
 let turn = 0
 let isTurnWatched = false
@@ -131,7 +131,7 @@ class PoolWait {
   startedAt = now()
   context = activeContext()
 
-  // Not unref'd: the loop must not sleep before the turn has ended.
+  // setImmediate is not unref'd, so that the loop does not sleep before the turn is counted.
   constructor () {
     if (!isTurnWatched) setImmediate(onTurn)
     isTurnWatched = true
@@ -139,7 +139,7 @@ class PoolWait {
 
   get isOfThisTurn () { return this.turn === turn }
 
-  /** Makes its span, now that it is over. @param {unknown} [error] where it was given up */
+  /** Records the span of the wait when it is over. @param {unknown} [error] if the wait was given up */
   end (system, error) {
     const isGivenUp = error !== undefined && error !== null
     if (isGivenUp || !this.isOfThisTurn) recordWait(this.context, this.startedAt, system, error)
@@ -151,7 +151,7 @@ function onTurn () {
   isTurnWatched = false
 }
 
-/** Makes the span of a wait whose library says how long it was. */
+/** Records the span of a wait whose start is known. */
 function recordWait (context, startedAt, system, error) {
   const place = placeOfCall(context)
   if (place === null || now() - startedAt < WAIT_MIN_MS) return
@@ -160,7 +160,7 @@ function recordWait (context, startedAt, system, error) {
   span?.end()
 }
 
-/** What hangs on a library's call while it runs. */
+/** What is kept on a library's call while it runs. */
 class ActiveCall {
   constructor (span, callDescriptor) {
     this.span = span
@@ -182,15 +182,15 @@ function start (name, call) {
   if (!reserve(call)) return
   const span = tracer.startCall(callDescriptor, call, context)
   if (span === null) return
-  // First, so that it ends whatever `started` may do.
+  // Set before `started` runs, so that the span ends even if `started` throws.
   if (span.isRecording() || typeof callDescriptor.ended === 'function') call[kCall] = new ActiveCall(span, callDescriptor)
   if (typeof callDescriptor.started === 'function') callDescriptor.started(span, call, tracer, context)
 }
 
-/** Returns false where the object is frozen or refuses: there is nowhere to keep the span. */
+/** Returns false if the object is frozen or rejects the property, so that there is no place for the span. */
 function reserve (call) {
   try {
-    call[kCall] = null // by assignment: Reflect.set is several times as slow
+    call[kCall] = null // Reflect.set is several times slower
     return true
   } catch {
     return false
@@ -213,12 +213,12 @@ function finish (call) {
       if ('error' in call) fail(span, callDescriptor, call.error)
       else if (typeof callDescriptor.result === 'function') callDescriptor.result(span, call)
     }
-  } finally { // the library's object may refuse
+  } finally { // the library's object may throw
     span.end()
   }
 }
 
-/** Records an error without its message: a database's repeats the values that were removed from the statement. */
+/** Records an error without its message, because a database's messages repeat the values that were removed from the statement. */
 function fail (span, callDescriptor, error) {
   const code = typeof callDescriptor.errorCode === 'function' ? callDescriptor.errorCode(error) : ''
   if (code !== '') {

@@ -3,7 +3,7 @@
 // The CLIENT span of an HTTP call, the same for node:http, undici and node:http2.
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-client-span
 //
-// It ends when the response's headers are there, as the conventions allow: an unread body would otherwise keep it open.
+// It ends when the response's headers have arrived, which the conventions allow: otherwise an unread body would keep it open.
 
 const { REQUEST_KEY, SPAN_KEY, traceOf, BAGGAGE_KEY } = require('../context/trace-context.js')
 const { CallInfo, knownMethods, splitHost } = require('../http/conventions.js')
@@ -16,8 +16,8 @@ const { injectForeign } = require('../otel/propagators.js')
 
 const METHOD_LENGTH_MAX = 64
 const MESSAGE_LENGTH_MAX = 256
-const METHODS_MAX = 32 // of a server
-const PEERS_MAX = 8 // of a connection
+const METHODS_MAX = 32 // for each server
+const PEERS_MAX = 8 // for each connection
 const ORIGIN_LENGTH_MAX = 512
 const ORIGINS_MAX = 256
 const SLASH = 0x2f
@@ -27,21 +27,21 @@ const ABORTS = new Set(['ABORT_ERR', 'UND_ERR_ABORTED', 'ERR_CANCELED']) // of N
 const kPeers = Symbol('light-trace.peers')
 const defaultMethods = knownMethods(null)
 
-/** A server that is called, and what the calls of one method to it have in common. */
+/** A server that is called, with the CallInfo that calls with the same method share. */
 class RemoteServer {
-  #calls = [new Map(), new Map()] // method -> CallInfo: through a proxy and the like, and where URLs begin with `origin`
+  #calls = [new Map(), new Map()] // method -> CallInfo: for other targets (as through a proxy), and for paths on `origin`
   #methods = defaultMethods
 
   constructor (address, port, origin, source = '') {
     this.address = address
     this.port = port // -1: unknown
     this.origin = origin // of the URLs, without credentials
-    this.source = source // what these were read from, where the cache's key does not say it
+    this.source = source // what these were read from, if it is not the key of the cache
   }
 
-  /** What the calls of one method have in common. HOT */
+  /** The CallInfo that calls with the same method share. HOT */
   infoOf (method, methods, isOnOrigin) {
-    if (methods !== this.#methods) { // of an app with methods of its own
+    if (methods !== this.#methods) { // an app that defines its own known methods
       this.#methods = methods
       for (const calls of this.#calls) calls.clear()
     }
@@ -62,16 +62,16 @@ class RemoteServer {
   }
 }
 
-/** A call as it begins. One for each kind of client, filled anew for each call and never kept. */
+/** The data of a call at its start. There is one object for each kind of client, filled again for each call and never kept. */
 class HttpCall {
   method = ''
   server = null
-  target = '' // as it is sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
+  target = '' // as sent: a path on the server's origin, a whole URL (to a proxy), or an authority (CONNECT)
   resendCount = 0
   methods = defaultMethods
   redactor = null
 
-  /** Whether the target is a path on the server's origin, which most calls share. HOT */
+  /** Whether the target is a path on the server's origin, as for most calls. HOT */
   get isOnOrigin () {
     return this.target.charCodeAt(0) === SLASH && this.server.origin.length < ORIGIN_LENGTH_MAX
   }
@@ -99,7 +99,7 @@ function serverOfOrigin (origin) {
   return server
 }
 
-/** The server that is called through a proxy, which gets the whole URL; undefined for other targets, as that of CONNECT. */
+/** The server of a whole URL that is sent to a proxy; undefined for other targets, such as that of CONNECT. */
 function serverOfTarget (target) {
   const scheme = target.indexOf('://')
   if (scheme === -1) return undefined
@@ -123,18 +123,18 @@ const HTTP_CALL = {
 }
 
 /**
- * Starts the span and writes the headers that go with the call.
+ * Starts the span and writes the call's trace headers.
  * HOT, once per call.
  * @param {Tracer} tracer
  * @param {Context} context of the calling code
  * @param {HttpCall} call
  * @param {object} request the client's own object for the call
- * @param {{ read, write, remove } | null} headers how its headers are reached; null where none can be added
- * @returns {Span | null} null when nothing is recorded
+ * @param {{ read, write, remove } | null} headers access to its headers; null if none can be added
+ * @returns {Span | null} null if nothing is recorded
  */
 function startHttpCall (tracer, context, call, request, headers) {
   const isOff = isSuppressed(context)
-  // An ignored or disabled request hands on what a trusted caller sent as it came. Other traffic without spans is our own.
+  // An ignored or disabled request passes on the headers of a trusted caller unchanged. Other suppressed traffic is our own.
   if (isOff && !(/** @type {RequestContext | undefined} */ (context.getValue(REQUEST_KEY)))?.suppressed) return null
   if (call.target.charCodeAt(0) !== SLASH) call.server = serverOfTarget(call.target) ?? call.server
   call.methods = tracer.outbound.knownMethods
@@ -144,14 +144,14 @@ function startHttpCall (tracer, context, call, request, headers) {
   if (headers !== null && mayPropagate(tracer, call)) {
     try {
       propagate(tracer, context, span, request, headers)
-    } catch (error) { // of a method that is not ours: the call has its span all the same
+    } catch (error) { // thrown by a method that is not ours; the call keeps its span
       tracer.report.failed('LT_WARN_PROPAGATOR', 'the trace headers of a call could not be written', error)
     }
   }
   return !isOff && span.isRecording() ? span : null
 }
 
-/** Ends the span of `request`, where it has one, with a response's status. HOT */
+/** Ends the span of `request`, if it has one, with a response's status. HOT */
 function endWithStatus (request, status) {
   const span = takeSpan(request)
   if (span === null) return
@@ -170,7 +170,7 @@ function responseAttributes (status) {
   return list
 }
 
-/** Ends the span of `request`, where it has one, without a response. */
+/** Ends the span of `request`, if it has one, without a response. */
 function endWithError (request, error) {
   const span = takeSpan(request)
   if (span === null) return
@@ -182,7 +182,7 @@ function endWithError (request, error) {
   span.end()
 }
 
-/** Whether the caller itself gave the call up, which is no error of the called service. A timeout is one. */
+/** Whether the caller itself aborted the call, which is not an error of the called service. A timeout is an error. */
 function isAbort (error) {
   return ABORTS.has(read(error, 'code')) || read(error, 'name') === 'AbortError'
 }
@@ -194,8 +194,8 @@ function withoutCredentials (url, authority) {
 }
 
 /**
- * Sets on the span of `request`, where it has one, where the connection goes. The calls of a connection share that, kept on its
- * `owner`. HOT, once per call.
+ * Sets the connection's peer on the span of `request`, if it has one. The calls of a connection share these attributes, which are kept
+ * on its `owner`. HOT, once per call.
  */
 function setPeer (request, owner, socket, protocolVersion) {
   const span = request?.[kCall]
@@ -227,17 +227,17 @@ function peerAttributes ({ remoteAddress, remotePort }, protocolVersion) {
   return list
 }
 
-// The headers that an outgoing call carries: traceparent with the CLIENT span's id as the parent, tracestate and baggage. A header
-// that the user set stays. One that a proxy has copied from the request does not: beside our traceparent only our tracestate means
-// anything, and what an untrusted caller sent must not reach an inner service.
+// The headers of an outgoing call: traceparent with the CLIENT span's id as the parent, tracestate and baggage. A header that the user
+// set is kept. One that a proxy copied from the request is replaced: only our tracestate fits our traceparent, and headers of an
+// untrusted caller must not reach an internal service.
 
 /**
  * Writes the headers of a call.
  * @param {Tracer} tracer
  * @param {Context} context of the calling code
- * @param {Span} span whose id the called service sees as its parent
+ * @param {Span} span the parent of the called service's span
  * @param {object} call
- * @param {{ read (call, name): string | undefined, write (call, name, value), remove (call, name) }} headers of a kind of client
+ * @param {{ read (call, name): string | undefined, write (call, name, value), remove (call, name) }} headers access to the call's headers
  */
 // HOT, once per outgoing call. Budget: 1 string.
 function propagate (tracer, context, span, call, headers) {
@@ -254,7 +254,7 @@ function propagate (tracer, context, span, call, headers) {
 function writeTrace (caller, trace, call, headers) {
   const there = headers.read(call, 'traceparent')
   if (there !== undefined && !isCopied(caller, 'traceparent', there)) return
-  // Usual calls have copied nothing, and are not searched for more.
+  // Most calls have no copied headers, and are not searched for more.
   const mayBeCopied = there !== undefined || isUntrusted(caller)
   if (trace !== undefined) headers.write(call, 'traceparent', trace.traceparent)
   else if (mayBeCopied) headers.remove(call, 'traceparent')
@@ -277,7 +277,7 @@ function writeBaggage (caller, context, call, headers) {
   else if (mustGo) headers.remove(call, 'baggage')
 }
 
-/** Whether the call may have our headers; the user's function decides by its URL, and a failing one says no. */
+/** Whether trace headers may be added to the call. The user's function decides by the URL; if it throws, the answer is no. */
 function mayPropagate (tracer, call) {
   const { propagateTo } = tracer.outbound
   if (propagateTo === null) return true

@@ -1,14 +1,14 @@
 'use strict'
 
-// Calls by node:http, node:https and node:http2, from the channels that Node publishes itself:
+// Traces calls of node:http, node:https and node:http2 with the channels that Node publishes:
 //
 //   http.client.request.created   (22.12 and later) start the span, write the headers
-//   http.client.request.start     (before that) start the span; the headers are on the wire already
-//   http.client.response.finish   the final response's headers are there: end
+//   http.client.request.start     (before that) start the span; the headers are already sent
+//   http.client.response.finish   the headers of the final response have arrived: end
 //   http.client.request.error     end
 //   http2.client.stream.*         (22.17 and later) the same; the headers are fixed, request.trace.inject() propagates
 //
-// An accepted upgrade and a CONNECT publish neither response nor error; those requests are asked for 'close'.
+// An accepted upgrade and a CONNECT publish neither response nor error, so we listen to 'close' of those requests.
 
 const { onMessage } = require('../runtime/process-state.js')
 const { kCall, activeContext, tracerIn } = require('./calls.js')
@@ -16,17 +16,17 @@ const { RemoteServer, HttpCall, startHttpCall, endWithStatus, endWithError, setP
 const { splitHost } = require('../http/conventions.js')
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-// From here on a request is announced while headers can still be added to it.
+// Since these versions, a request is published while headers can still be added to it.
 const canInject = major > 23 || (major === 23 && minor >= 2) || (major === 22 && minor >= 12)
-// Before 20.17 and 22.6 a request that fails publishes nothing.
+// Before 20.17 and 22.6, a request that fails publishes nothing.
 const publishesErrors = major > 22 || (major === 22 && minor >= 6) || (major < 22 && minor >= 17)
 
-// Array headers are on the request only as the text that will be sent.
+// A request with array headers has them only as the text that will be sent.
 const HOST_LINE = /\r\nhost: ?([^\r\n]{1,255})/i
 
 const SERVERS_MAX = 256
-const HOST_HEADERS_MAX = 16 // of a host
-const CANCEL = 8 // the error code of an HTTP/2 stream that its own side gave up
+const HOST_HEADERS_MAX = 16 // for each host
+const CANCEL = 8 // the error code of an HTTP/2 stream that this side cancelled
 
 const kUndici = Symbol('light-trace.undici')
 
@@ -59,7 +59,7 @@ function onStart ({ request }) {
   const tracer = tracerIn(context)
   if (tracer === null || !tracer.outbound?.http) return
   readCall(request)
-  // The headers of array form, and behind `Expect`, are text already, and cannot be added to.
+  // Array headers, and those of a request with `Expect`, are text already, so nothing can be added to them.
   const span = startHttpCall(tracer, context, call, request, canInject && !request.headersSent ? HEADERS : null)
   request[kCall] = span
   if (span === null) return
@@ -78,7 +78,7 @@ function readCall (request) {
     : serverOf(shownHost, request.getHeader('host') ?? HOST_LINE.exec(request._header)?.[1], scheme)
 }
 
-/** Where a call goes. Where `source` is an origin and not just a scheme, `host` is the path of a Unix socket. HOT */
+/** The server that is called. If `source` is an origin and not just a scheme, `host` is the path of a Unix socket. HOT */
 function serverOf (host, sent, source) {
   let found = servers.get(host)
   if (found === undefined) {
@@ -93,7 +93,7 @@ function serverOf (host, sent, source) {
   return server
 }
 
-// Only a Host header that Node made has the port; a user's may name another server.
+// Only a Host header that Node created is used for the port; a user's may name another server.
 function readServer (host, sent, source) {
   if (source.includes('://')) return new RemoteServer(host, -1, source, source)
   const isOwn = typeof sent === 'string' && sent.startsWith(host)
@@ -110,12 +110,12 @@ function onResponse ({ request, response }) {
 }
 
 function onError ({ request, error }) {
-  // Before 22.12 a request that never reached the wire shows itself only here.
+  // Before 22.12, a request that was never sent publishes only this.
   if (!canInject) onStart({ request })
   endWithError(request, error)
 }
 
-/** Ends the span of a request that was tunnelled, upgraded, or gone without an event. `this` is the request. */
+/** Ends the span of a request that was tunnelled, upgraded, or closed without an event. `this` is the request. */
 function onClose () {
   const status = this.res?.statusCode
   if (status !== undefined) endWithStatus(this, status)
@@ -136,7 +136,7 @@ function onStream ({ stream, headers }) {
   stream[kCall] = startHttpCall(tracer, context, call, stream, null)
 }
 
-/** Whether a session is of undici, whose HTTP/2 connections run on node:http2 too: its own channels speak for them. */
+/** Whether a session is undici's. Its HTTP/2 connections use node:http2 too, but are traced with its own channels. */
 function isUndicis (session) {
   if (!session) return false
   session[kUndici] ??= Object.getOwnPropertySymbols(session).some(({ description }) => description === 'open streams')
@@ -150,7 +150,7 @@ function onStreamResponse ({ stream, headers }) {
   endWithStatus(stream, headers[':status'])
 }
 
-/** Ends the span of a stream without a response and without an error: one of the two sides reset it. */
+/** Ends the span of a stream that either side reset without a response or an error. */
 function onStreamClose ({ stream }) {
   endWithError(stream, { code: stream?.rstCode === CANCEL ? 'ABORT_ERR' : 'ERR_HTTP2_STREAM_ERROR' })
 }

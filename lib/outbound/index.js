@@ -1,10 +1,10 @@
 'use strict'
 
-// What an app's requests call, as CLIENT spans: which channels are listened to, from the app's start to its end.
+// Traces the calls of an app's requests as CLIENT spans. It subscribes to diagnostics channels from the app's start to its end.
 //
-// A call descriptor says how a call is named and described; calls.js makes its span:
+// A call descriptor defines the name and attributes of a call; calls.js creates its span:
 //
-//   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false where it has no span,
+//   { kind, name (call), attributes (call) -> flat list, shouldTrace? (call) -> false if it has no span,
 //     errorCode? (error), started? (span, call, tracer, context), result? (span, call), ended? (span, call) }
 
 const { knownMethods } = require('../http/conventions.js')
@@ -15,7 +15,7 @@ const { adapterOf, carrierOf, poolWaitOf } = require('./calls.js')
 const { httpSubscribers } = require('./http.js')
 const { undiciSubscribers } = require('./undici.js')
 
-/** The tables of call descriptors: long, and an app uses few, so they are loaded at the first call of a library that has one. */
+/** The call descriptors. They are loaded at the first traced call of a library, because there are many and an app uses few. */
 const { hasCalls, calls: tables } = require('../features.js')
 
 const LIBRARIES = [
@@ -29,32 +29,32 @@ const LIBRARIES = [
   'plt:kafka:producer:sends'
 ]
 
-// Listened to only when `outbound.channels` names them: one span per field or document is too many.
+// Subscribed to only if `outbound.channels` names them: one span per field or document is too many.
 const ON_REQUEST = ['graphql:parse', 'graphql:validate', 'graphql:subscribe', 'graphql:resolve', 'mongoose:cursor:next']
 
-// All calls of these are made by Node's `tracePromise`.
+// Channels whose calls are always published by Node's `tracePromise`.
 const PROMISED = ['node-redis:command', 'node-redis:batch', 'ioredis:command', 'ioredis:batch']
 
-const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit comes after
+const ATTRIBUTES_MAX = 1024 // of a user's channel; the span's own limit applies later
 
 const OTHER_SUBSCRIBERS = [
   ['tracing:plt:kafka:consumer:receives:asyncStart', onMessage((call) => tables().recordKafkaMessage(call))],
   ['sqlite.db.query', onMessage((call) => tables().recordSqliteQuery(call))],
-  // A request that waits for a connection of mysql2's pool goes on inside another request's release.
+  // A request that waits for a connection of mysql2's pool continues when another request releases one, in that request's context.
   ...carrierOf('mysql2:pool:connect'),
   ...poolWaitOf('mysql2:pool:connect', 'mysql'),
   ...poolWaitOf('mssql:pool:acquire', 'microsoft.sql_server')
 ]
 
-// Libraries that publish no channels, and whose calls have spans only by `traceClient`; and what loads each of them for itself, or
-// traces it otherwise. What is loaded is read off Node's cache of modules; nothing is patched to find out.
+// Libraries that publish no channels and are traced only with `traceClient`, each with a library that loads it internally, or that is
+// traced in its place. Which libraries are loaded is read from Node's module cache; nothing is patched.
 const PACKAGE = /[\\/]node_modules[\\/](pg|knex|mongodb|postgres|mysql2|mongoose)[\\/]/
 const USED_BY = { pg: 'knex', knex: 'mysql2', mongodb: 'mongoose', postgres: '' }
-const settledKinds = new Set() // traced, or reported: another application of the process need not say it again
+const settledKinds = new Set() // traced or reported already, so that no other application of the process reports them again
 
-/** What the subscribers ask of the app whose request makes a call. */
+/** The outbound settings of one app, which subscribers read for each call of its requests. */
 class Outbound {
-  #callDescriptors = new Map() // channel -> call descriptor; null: that of the tables, until it is asked for
+  #callDescriptors = new Map() // channel -> call descriptor, or null until it is loaded from the tables
   #withDocuments
 
   constructor ({ outbound, disabled, knownMethods: override }, report) {
@@ -73,7 +73,7 @@ class Outbound {
     }
   }
 
-  /** The call descriptor of a TracingChannel; undefined where this app does not trace it. HOT */
+  /** The call descriptor of a TracingChannel; undefined if this app does not trace it. HOT */
   callDescriptorOf (channel) {
     let found = this.#callDescriptors.get(channel)
     if (found === null) {
@@ -84,12 +84,12 @@ class Outbound {
     return found
   }
 
-  /** At the first request, when the application has loaded what it uses. */
+  /** Called at the first request, when the application has loaded its libraries. */
   reportUntraced () {
     if (this.libraries) setImmediate(reportUntraced, this.report)
   }
 
-  /** All that is listened to for this app. */
+  /** All subscribers that this app needs. */
   subscribers () {
     const subscribers = this.libraries ? [...OTHER_SUBSCRIBERS] : []
     for (const name of this.#callDescriptors.keys()) subscribers.push(...adapterOf(name, PROMISED.includes(name)))
@@ -99,7 +99,7 @@ class Outbound {
   }
 }
 
-/** @returns {string[]} the names of those that it has logged now, which the viewer's preload shows */
+/** @returns {string[]} the libraries that this call has logged, which the viewer's preload shows */
 function reportUntraced (report) {
   const loaded = new Set(Object.keys(require.cache ?? {}).map((file) => PACKAGE.exec(file)?.[1]))
   const names = Object.keys(USED_BY).filter((name) => loaded.has(name) && !settledKinds.has(name) && !loaded.has(USED_BY[name]))
@@ -110,7 +110,7 @@ function reportUntraced (report) {
   return names
 }
 
-/** The call descriptor of a channel of the user's own. Name and attributes may be functions of theirs, which may throw. */
+/** The call descriptor of a user's channel. Its name and attributes may be functions of the user's, which may throw. */
 function userDescriptor (channel, { kind, name, attributes }, report) {
   const valueOf = (part, given, call) => {
     if (typeof given !== 'function') return given
@@ -131,10 +131,10 @@ function userDescriptor (channel, { kind, name, attributes }, report) {
   }
 }
 
-// Takes back what an application wanted that is gone without a close.
+// Unsubscribes for applications that were garbage collected without being closed.
 const forgotten = new FinalizationRegistry((/** @type {() => void} */ unsubscribe) => unsubscribe())
 
-/** Subscribes to what the tracer's app wants, and returns the release for its end. */
+/** Subscribes for the tracer's app, and returns the function that unsubscribes. */
 function openOutbound (tracer) {
   tracer.outbound = new Outbound(tracer.settings, tracer.report)
   const unsubscribe = subscribe(tracer.outbound.subscribers())

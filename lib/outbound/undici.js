@@ -1,16 +1,16 @@
 'use strict'
 
-// Calls by global fetch and by every client of npm's undici, which publish the same channels:
+// Traces calls of global fetch and of every client of npm's undici, which publish the same channels:
 //
 //   undici:request:create       start the span, write the headers
 //   undici:client:sendHeaders   the socket is known
 //   undici:request:headers      end (a 1xx is not the end)
 //   undici:request:error        end
 //
-// Only `create` may ask for the active context: the others run in that of whichever request opened the connection.
+// Only `create` may read the active context: the others run in the context of the request that opened the connection.
 //
-// Others publish them too, with objects of their own (undici-thread-interceptor, of calls between threads): these are written to by
-// `addHeader`, the method that undici documents, and what is no object with headers is left alone.
+// Other packages publish these channels too, with their own request objects (undici-thread-interceptor, for calls between threads).
+// Headers are written to them with `addHeader`, the method that undici documents. Objects without headers are ignored.
 
 const { AsyncResource } = require('node:async_hooks')
 const { onMessage } = require('../runtime/process-state.js')
@@ -20,7 +20,7 @@ const { HttpCall, serverOfOrigin, startHttpCall, endWithStatus, endWithError, se
 const HANDLER_SYMBOLS_MAX = 8
 
 const call = new HttpCall()
-const handlerSymbols = [] // of the copies of undici in the process
+const handlerSymbols = [] // one for each copy of undici in the process
 
 const undiciSubscribers = [
   ['undici:request:create', onMessage(onCreate)],
@@ -45,15 +45,15 @@ function onCreate ({ request }) {
   request[kCall] = startHttpCall(tracer, context, call, request, headers)
 }
 
-/** Whether there is what is read of a request. HOT */
+/** Whether `request` is an object with headers. HOT */
 function isRequest (request) {
   if (request === null || typeof request !== 'object') return false
   return Array.isArray(request.headers) || typeof request.headers === 'string'
 }
 
 /**
- * The context of the code that makes the call. Until undici 8.12.3 a request that waited in the queue of a bounded pool is created
- * while another's response is read; its handler is an AsyncResource of the caller.
+ * The context of the code that makes the call. Until undici 8.12.3, a request that waited in the queue of a bounded pool is created
+ * while another request's response is read; its handler is an AsyncResource of the caller.
  */
 function callersContext (handler) {
   const isWaiting = handler instanceof AsyncResource
@@ -73,7 +73,7 @@ function handlerOf (request) {
   return request[symbol]
 }
 
-/** How often the retry or the redirect interceptor has sent this call again, where it is the outermost. */
+/** How often the retry or redirect interceptor has resent this call, if that interceptor is the outermost. */
 function resendsOf (handler) {
   if (handler === undefined || handler === null) return 0
   const { retryCount, history } = handler
@@ -81,7 +81,7 @@ function resendsOf (handler) {
   return Array.isArray(history) ? history.length : 0
 }
 
-// The headers are a flat list since undici 6, text before.
+// The headers are a flat list since undici 6, and a string before.
 
 function readHeader ({ headers }, name) {
   if (typeof headers === 'string') return new RegExp(`^${name}: ?(.*)\\r$`, 'im').exec(headers)?.[1]
@@ -113,16 +113,16 @@ function indexOfHeader (headers, name) {
   return -1
 }
 
-/** Writes a header of a propagator that is not ours: undici checks it. Undici 6.11.0 has no addHeader. */
+/** Writes a header of a foreign propagator with addHeader, so that undici validates it. Undici 6.11.0 has no addHeader. */
 function writeForeignHeader (request, name, value) {
   if (readHeader(request, name) === undefined && typeof request.addHeader === 'function') request.addHeader(name, value)
   else writeHeader(request, name, value)
 }
 
-/** Writes a header of a request that is not undici's own: what it sends may be elsewhere than in its `headers`. */
+/** Writes a header of a request object that is not undici's, which may not send its `headers` list. */
 function offerHeader (request, name, value) {
   const at = indexOfHeader(request.headers, name)
-  const spelled = at === -1 ? name : request.headers[at] // or both would be sent
+  const spelled = at === -1 ? name : request.headers[at] // with another spelling, both would be sent
   removeHeader(request, name)
   if (typeof request.addHeader === 'function') request.addHeader(spelled, value)
   else writeHeader(request, name, value)
@@ -130,14 +130,14 @@ function offerHeader (request, name, value) {
 
 const HEADERS = { read: readHeader, write: writeHeader, remove: removeHeader }
 const FOREIGN_HEADERS = { ...HEADERS, write: writeForeignHeader }
-// No method takes a header away: without a value it says nothing.
+// Such objects have no method to remove a header, so it is set to an empty value.
 const OFFERED_HEADERS = { read: readHeader, write: offerHeader, remove: (request, name) => offerHeader(request, name, '') }
 
 // HOT, once per call.
 function onSend ({ request, socket }) {
   if (socket === null || typeof socket !== 'object') return
   setPeer(request, socket, socket, socket.alpnProtocol === 'h2' ? '2' : '1.1')
-  // Before 8.11 and 7.30 nothing is published of an upgrade or CONNECT that was accepted.
+  // Before 8.11 and 7.30, nothing is published for an accepted upgrade or CONNECT.
   if (request?.[kCall] && (request.upgrade || request.method === 'CONNECT')) socket.once('close', () => takeSpan(request)?.end())
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What ran while the event loop was blocked, and the line that is to blame: see blocked-loop.js.
+// Collects what ran while the event loop was blocked, and determines the line to blame. See blocked-loop.js.
 
 const { findSourceMap } = require('node:module')
 const { basename, join, sep } = require('node:path')
@@ -8,12 +8,12 @@ const { fileURLToPath } = require('node:url')
 const { REQUEST_KEY } = require('../../context/trace-context.js')
 const { processState } = require('../../runtime/process-state.js')
 
-const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked-line.js' ? join(__dirname, '..', sep) : '\0' // in a bundle: none
+const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked-line.js' ? join(__dirname, '..', sep) : '\0' // matches nothing: a bundle has no such directory
 const FRAMES_MAX = 20
-const STACKS_MAX = 64 // different lines of one block
+const STACKS_MAX = 64 // different lines in one block
 
-// V8 answers within 4 ms on a busy machine while JavaScript runs. A command of the worker that waited longer than this waited for
-// native code, and the line that answers came after it.
+// While JavaScript runs, V8 executes the worker's command within 4 ms, even on a busy machine. A command that waited longer than this
+// waited for native code, and ran at a line after that code.
 const LATE_MS = 5
 
 /** What ran during one block, by request and line. */
@@ -22,7 +22,10 @@ class Stacks {
   #first = null
   #takenAt = 0
 
-  /** Takes the stack above the function `ours`. It stands for the time since the one before, and was seen to run if it came at once. */
+  /**
+   * Takes a sample: records the stack above the function `ours`, and adds the time since the previous sample to it. If the command was
+   * not late, the stack was seen running for that time.
+   */
   take (ours, at, askedMs) {
     const sites = callSites(ours)
     const isLate = askedMs > LATE_MS
@@ -40,9 +43,9 @@ class Stacks {
   }
 
   /**
-   * What blocked the loop for `duration`: the request whose code it was, and the code, where they are known. The line that was seen
-   * to run for longer than all that was not seen did it, whatever the rest was. Else native code may have: then it is the line that
-   * most time came before, which the first line also has for what came before the first look, and it is said to be no more than that.
+   * Returns the request and the code that blocked the loop for `duration`, as far as they are known. If one line was seen running for
+   * longer than the total time in which nothing was seen, that line is to blame. Otherwise native code may be: then the result is the
+   * line that the most time passed before, marked as such. The time before the first sample counts for the first line.
    */
   longest (duration) {
     const stacks = [...this.#stacks.values()]
@@ -60,7 +63,7 @@ function sum (stacks, key) { return stacks.reduce((total, stack) => total + stac
 
 function largest (stacks, key) { return stacks.reduce((a, b) => b[key] > a[key] ? b : a) }
 
-/** The frames of the code that was interrupted, without ours and that of the command itself. */
+/** The frames of the interrupted code, without `ours` and the command itself. */
 function callSites (ours) {
   const { prepareStackTrace, stackTraceLimit } = Error
   const holder = { stack: null }
@@ -76,9 +79,9 @@ function callSites (ours) {
 }
 
 /**
- * The index of the frame that is to blame, or -1. Where it was late, or was only met and not seen to run, that is the frame which
- * called the native code, as far as it can be told: what is on top has just been entered. A package, such as Fastify, has only gone
- * on then; so have we at any time.
+ * The index of the frame to blame, or -1. In a late sample, or a stack that was never seen running, functions that have just been
+ * entered are skipped: the frame below them probably called the native code. If that frame is in a package, such as Fastify, it has
+ * only continued after the native code and is not blamed. Our own code is never blamed.
  */
 function topOf (sites, isLate) {
   const top = sites.findIndex((site) => isOfUser(site) && !(isLate && isAtEntry(site)))
@@ -87,7 +90,7 @@ function topOf (sites, isLate) {
   return file.startsWith(OURS) || (isLate && isOfPackage) ? -1 : top
 }
 
-/** Not Node's own, and no function that is built into V8. */
+/** Whether a frame is neither Node's own nor a built-in function of V8. */
 function isOfUser (site) {
   const file = site.getFileName()
   return typeof file === 'string' && file !== '' && !file.startsWith('node:')
@@ -112,14 +115,14 @@ function codeOf (sites, top, isBefore) {
   return { attributes, text: ` ${isBefore ? 'at or just before' : 'at'} ${name} (${file}:${line})` }
 }
 
-/** A frame, by its source where Node knows a source map: it does with --enable-source-maps. */
+/** Describes a frame, by its original source if Node has a source map (with --enable-source-maps). */
 function frameOf (site) {
   let [file, line, column] = [site.getFileName() ?? '', site.getLineNumber() ?? 0, site.getColumnNumber() ?? 0]
   try {
     const entry = findSourceMap(file)?.findEntry(line - 1, column - 1)
     if (entry !== undefined && 'originalSource' in entry) [file, line, column] = [entry.originalSource, entry.originalLine + 1, entry.originalColumn + 1]
     if (file.startsWith('file:')) file = fileURLToPath(file)
-  } catch {} // a map or an address that is none
+  } catch {} // an invalid source map or URL
   const name = site.getFunctionName() || '<anonymous>'
   return { name, file, line, column, text: `${name} (${file === '' ? 'native' : `${file}:${line}:${column}`})` }
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The program of the worker that watches the event loop, see blocked-loop.js. It is a text, and not the text of a function: a bundler
-// would put its own names for `require` and for helpers into that, which the worker does not have.
+// The program of the worker that watches the event loop, see blocked-loop.js. It is a string and not the source of a function, because
+// a bundler would insert its own names for `require` and for helpers, which do not exist in the worker.
 
 const PROGRAM = `
 'use strict'

@@ -1,14 +1,14 @@
 'use strict'
 
-// Which line blocked the event loop, and which requests waited for it. Loaded only where `slow.blockedLoop` asks for it.
+// Finds the line that blocked the event loop, and the requests that waited for it. Loaded only if `slow.blockedLoop` is set.
 //
-//   main thread:  a beat in shared memory, by a timer while requests are open, and by each request that starts
-//   worker:       late by afterMs? It makes the main thread run `sample` below, again and again, until the beat is back
-//   main thread:  the line that ran, or that native code ran before, becomes an event on the spans of the requests that were open
+//   main thread:  writes a beat to shared memory, with a timer while requests are open, and whenever a request starts
+//   worker:       if the beat is afterMs late, makes the main thread run `sample` below repeatedly until the beat returns
+//   main thread:  adds an event to the spans of the open requests, with the line that ran, or that ran after native code
 //
-// `sample` is called by way of the inspector, whose commands V8 runs between two lines of JavaScript that does not come to an end.
-// No profiler: to start V8's takes the main thread 75 to 160 ms, and where native code blocks the loop (JSON.parse, pbkdf2Sync)
-// it starts when all is over. A command that waited for native code runs at the first call after it.
+// The worker calls `sample` through the inspector, whose commands V8 executes between two lines of running JavaScript. A profiler does
+// not work: starting V8's takes the main thread 75 to 160 ms, and if native code blocks the loop (JSON.parse, pbkdf2Sync), it starts
+// only afterwards. A command that waits for native code runs at the first call after it.
 
 const { randomBytes } = require('node:crypto')
 const { Worker, isMainThread } = require('node:worker_threads')
@@ -19,54 +19,55 @@ const { guarded } = require('../../runtime/process-state.js')
 const { clearTimeout, now, setTimeout } = require('../../runtime/timers.js')
 const { read } = require('../../span/attributes.js')
 
-const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without
+const inspector = process.features.inspector === true ? require('node:inspector') : null // Node can be built without it
 
-// One for the process, whatever copies of this package it has: the worker's command finds it by this name.
+// The process has one LoopWatch, even with several copies of this package. The worker's command finds it by this name.
 const NAME = 'light-trace.blocked-loop.3'
 const KEY = Symbol.for(NAME)
 
 const ROOM_MIN = 64
-const OPEN_MAX = 1000 // requests of an application; of more, the oldest are forgotten
+const OPEN_MAX = 1000 // open requests of an application; beyond that, the oldest are forgotten
 const LOGGED_PER_MINUTE = 6
 const MINUTE_MS = 60_000
 
-// The timer ends when nothing has come for so long, or, with requests open that may be streams, for so much longer.
+// The timer stops when no request has started for this long; the longer time applies while requests are open, which may be streams.
 const IDLE_MS = 2000
 const STREAM_MS = 60_000
 
-// Of afterMs. Sooner takes more CPU; later, more short blocks are looked into, only to find that they are short.
+// The interval of the beat as a part of afterMs. A shorter one takes more CPU; with a longer one, the worker samples more blocks that
+// turn out to be too short.
 const BEAT_PART = 2 / 3
 
-// A debugger may go again: with a request, so often at most, it is seen whether it has.
+// After a debugger was found, requests check at most this often whether it is gone.
 const AGAIN_MS = 1000
 
-// The worker looks up every 100 ms at least while it samples; if it has not for longer, the whole process stood still.
+// While the worker samples, it writes a tick at least every 100 ms. If the tick is older than this, the whole process was stopped.
 const TICK_MAX_MS = 150
 
 // The worker needs 4 to 5 MB for Node's own start.
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, codeRangeSizeMb: 4, stackSizeMb: 1 }
 
-// The words of the shared memory. Times are milliseconds of the main thread's clock, of which 32 bits are kept.
-const BEAT = 0 // the last sign of life, or when the process went on after it had been stopped
-const AWAKE = 1 // 1: there is a timer, 0: there is none, -1: the worker is to end
-const BLOCKED = 2 // set by the worker, taken back by the main thread
-const ASKED_AT = 3 // when the command was sent that has not run yet, or 0
-const TICK = 4 // when the worker last looked up
+// The words of the shared memory. Times are milliseconds of the main thread's clock, truncated to 32 bits.
+const BEAT = 0 // the last beat, or when the process continued after it had been stopped
+const AWAKE = 1 // 1: the timer runs, 0: it does not, -1: the worker must end
+const BLOCKED = 2 // set by the worker, cleared by the main thread
+const ASKED_AT = 3 // when the pending command was sent, or 0
+const TICK = 4 // when the worker last woke up
 const CONNECTED = 5 // whether the worker has a session
 const WORDS = 6
 
-/** What the process has in common: one worker, however many applications ask. */
+/** Watches the loop for all applications of the process, with one worker. */
 class LoopWatch {
   #apps = new Set()
   #words = newWords()
   #worker = null
   #timer = null
   #afterMs = Infinity
-  #againAt = Infinity // when a debugger may have gone
-  #beat = null // the sample of the timer's last beat
-  #startedAt = -Infinity // the last request
+  #againAt = Infinity // when to check whether the debugger is gone
+  #beat = null // CPU and idle time at the timer's last beat
+  #startedAt = -Infinity // when the last request started
   #stacks = new Stacks()
-  #logged = [] // times, of the last minute
+  #logged = [] // times of log lines in the last minute
   #onExit = () => this.#stop()
 
   add (app) {
@@ -78,7 +79,7 @@ class LoopWatch {
     if (this.#apps.delete(app)) this.#follow()
   }
 
-  /** Watches by the lowest threshold of all applications. */
+  /** Watches with the lowest threshold of all applications. */
   #follow () {
     const afterMs = Math.min(...[...this.#apps].map((app) => app.afterMs))
     if (this.#worker !== null && afterMs === this.#afterMs) return
@@ -92,9 +93,9 @@ class LoopWatch {
     const why = refusal()
     if (why !== null) return this.#refuse(why)
     const origin = Number(process.hrtime.bigint()) / 1e6 - now()
-    this.#words = newWords() // another worker may just be ending
+    this.#words = newWords() // the previous worker may still be ending
     try {
-      // With neither the application's preloads nor its variables.
+      // Without the application's preloads and environment variables.
       const worker = new Worker(PROGRAM, {
         eval: true,
         name: 'light-trace',
@@ -122,7 +123,7 @@ class LoopWatch {
     clearTimeout(this.#timer)
     this.#tell(AWAKE, -1)
     this.#tell(BLOCKED, 0)
-    // Else Node would say at the exit that it waits for a debugger.
+    // Otherwise Node would print at exit that it waits for a debugger.
     Atomics.wait(this.#words, CONNECTED, 1, TICK_MAX_MS)
     this.#worker.terminate()
     this.#worker = null
@@ -139,7 +140,7 @@ class LoopWatch {
     Atomics.notify(this.#words, word)
   }
 
-  /** A request starts. HOT, once per request where the option is on. */
+  /** Called when a request starts. HOT, once per request where the option is on. */
   started (start) {
     if (this.#worker === null) {
       if (start < this.#againAt) return
@@ -151,7 +152,7 @@ class LoopWatch {
     if (this.#words[AWAKE] === 0) this.#onTimer()
   }
 
-  /** A request ends, maybe in the turn that was blocked: later its span could take no event. */
+  /** Called when a request ends. If that is in the blocked turn, the event must be added now, before its span ends. */
   ended () {
     if (this.#words[BLOCKED] === 1) this.#lives(now())
   }
@@ -172,15 +173,15 @@ class LoopWatch {
   }
 
   /**
-   * Sees what the main thread runs and for which request. Called by the worker's command, between any two lines of the
-   * application or in the middle of its regular expression: it reads, throws nothing, and has no regular expression of its own.
+   * Records what the main thread runs and for which request. The worker's command calls it between any two lines of the application,
+   * or in the middle of a regular expression. So it only reads, never throws, and uses no regular expression.
    */
   sample () {
     try {
       const at = now()
       if (this.#words[BLOCKED] === 1) this.#stacks.take(this.sample, at, this.#since(ASKED_AT, at))
     } catch {
-      // Such as a frozen Error: the line stays unknown.
+      // For example, Error is frozen: the line stays unknown.
     } finally {
       Atomics.store(this.#words, ASKED_AT, 0)
     }
@@ -188,11 +189,11 @@ class LoopWatch {
 
   #since (word, at) { return (at | 0) - this.#words[word] | 0 }
 
-  /** The loop is back. */
+  /** Called when the loop runs again. */
   #back (at) {
     const [unbeatenMs, untickedMs] = [this.#since(BEAT, at), this.#since(TICK, at)]
     Atomics.store(this.#words, BEAT, at | 0)
-    this.#tell(BLOCKED, 0) // what follows is not to be seen
+    this.#tell(BLOCKED, 0) // stops the sampling
     const block = this.#blockUntil(at, unbeatenMs, untickedMs)
     this.#stacks = new Stacks()
     if (block === null) return
@@ -205,9 +206,9 @@ class LoopWatch {
   }
 
   /**
-   * How long the loop has been blocked, by what, and for whom: since the last sign of life, without the time
-   * that it was idle in, and without that in which the whole process was stopped or had no CPU. Null where that is short, or where
-   * no code was seen and little CPU was used: the process had none, which is nobody's fault in it.
+   * Describes the block: its duration, its code and its request. The duration counts from the last beat, without the time in which the
+   * loop was idle, or the whole process was stopped or had no CPU. Null if that is below the threshold, or if no code was seen and
+   * little CPU was used: then the process got no CPU, which is not the fault of its code.
    */
   #blockUntil (at, unbeatenMs, untickedMs) {
     const { idle, cpu } = takeSample()
@@ -242,8 +243,8 @@ function newWords () {
 function refusal () {
   if (!isMainThread) return 'the application runs in a worker'
   if (inspector === null) return 'this Node has no inspector'
-  // With --allow-worker alone `connectToMainThread` would end the process, with --permission-audit too. Node 20 and 22 know no right to
-  // the inspector.
+  // With --allow-worker alone, `connectToMainThread` would end the process, even with --permission-audit. Node 20 and 22 have no
+  // permission for the inspector.
   const { permission } = process
   if (permission !== undefined && !(permission.has('worker') && permission.has('inspector'))) return 'Node\'s permission model is on, without --allow-worker and --allow-inspector'
   return isDebugged() ? 'a debugger may be attached (--inspect)' : null
@@ -265,16 +266,16 @@ function addEventTo ({ apiSpan }, { id, start, duration, cpuTime, request, code 
   tracer.guarded(apiSpan).addEvent('light_trace.blocked_loop', { ...attributes, ...code?.attributes }, start)
 }
 
-/** One application's part of it. */
+/** Follows the requests of one application. */
 class BlockedLoop {
   #watch
 
   constructor (tracer) {
     this.tracer = tracer
     this.afterMs = tracer.settings.blockedLoop.afterMs
-    // The records of its requests, also of some that have ended. Not a Set, for the reason at leaveConnection() in response-end.js.
+    // The records of its requests, including some that have ended. Not a Set, for the reason given at leaveConnection() in response-end.js.
     this.requests = []
-    this.room = ROOM_MIN // how many until those that have ended are forgotten
+    this.room = ROOM_MIN // the length at which ended requests are removed
     if (globalThis[KEY] === undefined) Object.defineProperty(globalThis, KEY, { value: new LoopWatch(), configurable: true })
     this.#watch = globalThis[KEY]
   }
@@ -286,7 +287,7 @@ class BlockedLoop {
     this.requests = []
   }
 
-  /** Sees each request that starts. */
+  /** Observes the start of each request. */
   follow (requests) {
     const { watchEnd } = requests
     requests.watchEnd = (record, reply, response) => {
@@ -297,7 +298,7 @@ class BlockedLoop {
     }
   }
 
-  /** And each that is about to end. */
+  /** Observes each request that is about to end. */
   wrapEnd (endRequest) {
     const watch = this.#watch
     return function endWatchedRequest () {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Databases as data: where in a call's payload which part of the conventions is found. Most of them publish channels; the calls
-// of pg and knex are from trace-client.js.
+// Databases as data: which field of a call's payload gives which attribute. Most libraries publish channels; the calls of pg and knex
+// come from trace-client.js.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/
 
 const { CallInfo } = require('../../http/conventions.js')
@@ -15,22 +15,22 @@ const { read, text, label, pushServer, pushPeer, pushText, lengthOf } = require(
 const CACHED_MAX = 256
 const CACHED_LENGTH_MAX = 1024
 const SHARED_LENGTH_MAX = 255
-const PLACES_MAX = 64 // servers, databases and collections of one operation; compared one by one
+const PLACES_MAX = 64 // combinations of server, database and collection for one operation; searched linearly
 const DAY_NS = 86400e9
 
 const COMMAND_NAME = /^[a-z][a-z0-9._-]{0,63}$/i
 
-/** What the descriptors of all databases have. */
+/** The base of all database descriptors. */
 class DatabaseDescriptor {
-  #infos = new Map() // what is done -> where, and what its calls share
+  #infos = new Map() // operation -> the places where it is done, each with the CallInfo that its calls share
 
   constructor (system, errorCode) {
     this.kind = KIND_CLIENT
     this.system = system // db.system.name
-    this.errorCode = errorCode // of an error: db.response.status_code
+    this.errorCode = errorCode // returns an error's db.response.status_code
   }
 
-  /** What calls share that do the same to one server: the same object, as long as it is among the last that came. HOT */
+  /** The cached CallInfo of calls with the same operation, server, database and target, or null. HOT */
   find (what, target, call) {
     const places = this.#infos.get(what)
     if (places === undefined) return null
@@ -43,19 +43,19 @@ class DatabaseDescriptor {
         }
       }
     } catch {
-      // A field throws when it is read: `add` reads each by itself.
+      // Reading a field threw. `add` reads each field separately.
     }
     return null
   }
 
   /**
-   * @param {unknown} what summary of a query, or raw name of a command
-   * @param {unknown} target collection or stored procedure, raw
+   * @param {unknown} what summary of a query, or unchecked name of a command
+   * @param {unknown} target unchecked collection or stored procedure
    * @param {object} call
    * @param {string} name
-   * @param {string[]} own attributes behind system and namespace
-   * @param {{ hasPeer?: boolean, operandRule? (name): object }} [more] whether the server's address is the peer's; where the calls'
-   *   text is behind the name, which of the operands may be recorded
+   * @param {string[]} own attributes after system and namespace
+   * @param {{ hasPeer?: boolean, operandRule? (name): object }} [more] hasPeer: whether the server's address is the peer's;
+   *   operandRule: which operands may be recorded, if the calls' text follows the name
    */
   add (what, target, call, name, own, { hasPeer = false, operandRule } = {}) {
     const list = ['db.system.name', this.system]
@@ -78,17 +78,17 @@ class DatabaseDescriptor {
   }
 }
 
-/** Describes calls with SQL in a field of the payload. */
+/** Describes calls whose payload has SQL in a field. */
 class SqlDescriptor extends DatabaseDescriptor {
   #cache
-  #queryText = '' // of the call that `info` was asked for, until `attributes` is
+  #queryText = '' // passed from `info` to `attributes` of the same call
 
-  /** @param {boolean} isParametrised its values are apart, so the same statement comes again and is worth remembering */
+  /** @param {boolean} isParametrised values are separate from the statement, so statements repeat and are worth caching */
   constructor (system, dialect, field, errorCode, isParametrised, startedAt = undefined) {
     super(system, errorCode)
     this.dialect = dialect
-    this.field = field // that holds the statement
-    this.startedAt = startedAt // of a call that is reported after it has begun
+    this.field = field // with the statement
+    this.startedAt = startedAt // returns the start of a call that is reported after it began
     this.#cache = isParametrised ? new Map() : null
   }
 
@@ -119,17 +119,17 @@ class SqlDescriptor extends DatabaseDescriptor {
 }
 
 /**
- * Describes calls of a store whose payload names the operation.
+ * Describes calls whose payload names the operation.
  *
  * @typedef {object} StoreParts
  * @property {string} system db.system.name
- * @property {(call) => unknown} [what] reads what names the operation; by a place of its own V8 finds a field at once
- * @property {(what: unknown) => string} [operation] the operation's name, where that field may hold anything
+ * @property {(call) => unknown} [what] reads the field that names the operation; one function per library, so that V8 caches the lookup
+ * @property {(what: unknown) => string} [operation] returns the operation's name, if the field may hold anything
  * @property {(call) => unknown} [target] reads the collection or stored procedure
- * @property {string} [targetKey] the target's attribute
+ * @property {string} [targetKey] the attribute of the target
  * @property {(call) => number} [batchSize]
- * @property {(call, operation: string, rule) => string} [operands] what db.query.text has behind the operation
- * @property {(operation: string) => object} [operandRule] which of the operands may be recorded
+ * @property {(call, operation: string, rule) => string} [operands] the part of db.query.text after the operation
+ * @property {(operation: string) => object} [operandRule] which operands may be recorded
  * @property {(error) => string} errorCode db.response.status_code
  * @property {(call) => boolean} [shouldTrace]
  * @property {boolean} [hasPeer] whether the server's address is the peer's
@@ -154,7 +154,7 @@ class StoreDescriptor extends DatabaseDescriptor {
     try {
       what = parts.what(call)
       target = parts.target(call)
-    } catch {} // a field throws when it is read
+    } catch {} // reading a field threw
     return this.find(what, target, call) ?? this.#made(what, target, call)
   }
 
@@ -167,7 +167,7 @@ class StoreDescriptor extends DatabaseDescriptor {
     return this.add(what, target, call, done === '' || to === '' ? done + to : `${done} ${to}`, own, this.#parts)
   }
 
-  /** What `db.query.text` has behind the operation, which its origin is. HOT */
+  /** The part of `db.query.text` after the operation, which is in `info.origin`. HOT */
   target (call, info) { return this.operands(call, info.origin, info.operandRule) }
 
   attributes (call) {
@@ -179,9 +179,9 @@ class StoreDescriptor extends DatabaseDescriptor {
 
 const textOf = (value) => typeof value === 'string' ? value : ''
 const nothing = () => ''
-// A command that the user has put together may begin with anything.
+// A command that the user assembled may begin with anything.
 const commandName = (command) => COMMAND_NAME.exec(textOf(command))?.[0].toUpperCase() ?? ''
-/** @param {number} from where a command's arguments begin in `args` */
+/** @param {number} from the index of a command's first argument in `args` */
 const redisArguments = (from) => (call, name, rule) => {
   try {
     const { args } = call
@@ -191,7 +191,7 @@ const redisArguments = (from) => (call, name, rule) => {
   }
 }
 const isAlone = (call) => text(call, 'batchMode') === ''
-// By what ioredis opens a connection, to a cluster at the first command. INFO is its check whether the server is ready.
+// The commands with which ioredis opens a connection; to a cluster, at the first command. It uses INFO to check that the server is ready.
 const OPENING = new Set(['hello', 'info', 'readonly', 'client setinfo', 'client setname', 'cluster slots', 'cluster shards'])
 const WITH_SUBCOMMANDS = new Set(['client', 'cluster'])
 const isOfUser = ({ command, args }) => {
@@ -203,9 +203,9 @@ const isOfUser = ({ command, args }) => {
     return true
   }
 }
-// Redis says what kind of error it is in the first word: WRONGTYPE, NOAUTH, ERR.
+// The first word of a Redis error is its kind: WRONGTYPE, NOAUTH, ERR.
 const redisError = (error) => /^[A-Z][A-Z0-9]{1,31}(?= )/.exec(text(error, 'message'))?.[0] ?? ''
-const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative one is the socket's
+const mysqlError = (error) => label(error, 'errno').replace(/^-.*/, '') // a negative number is a socket error
 const mssqlError = (error) => label(error, 'number')
 const mongoError = (error) => {
   const code = read(error, 'code')
@@ -214,7 +214,7 @@ const mongoError = (error) => {
 
 const redis = { system: 'redis', errorCode: redisError, hasPeer: true }
 const redisCommand = (from) => ({ ...redis, what: (call) => call.command, operation: commandName, operands: redisArguments(from), operandRule: (name) => commands.get(name) })
-// A pipeline is one span, not one for each of its commands.
+// A pipeline gets one span, not one for each command.
 const redisBatch = { ...redis, what: (call) => call.batchMode, batchSize: (call) => Number(label(call, 'batchSize')) || 0 }
 
 const SQL_SERVER = 'microsoft.sql_server'
@@ -227,18 +227,18 @@ const mongo = new StoreDescriptor({
   system: 'mongodb',
   what: (call) => call.operation,
   target: (call) => call.collection,
-  batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // of bulkWrite: insertMany is one operation
+  batchSize: (call) => lengthOf(read(read(call, 'args'), 'ops')), // for bulkWrite; insertMany is one operation
   errorCode: mongoError
 })
 
-// PostgreSQL by pg: the queries that `traceClient` reports when pg has taken them.
+// PostgreSQL with pg: `traceClient` reports queries after pg has accepted them.
 const reportedAt = (call) => call.startedAt
 const pgQuery = postgresql('text', false, reportedAt)
 const pgPreparedQuery = postgresql('text', true, reportedAt)
 
-/** Describes the calls of the channel that pg is about to publish. https://github.com/brianc/node-postgres/pull/3650 */
+/** Describes the calls of the channel that a future pg will publish. https://github.com/brianc/node-postgres/pull/3650 */
 const pgChannel = {
-  hasSpoken: false, // this pg publishes its queries itself
+  hasSpoken: false, // whether this version of pg publishes its queries
   kind: KIND_CLIENT,
   errorCode: sqlStateOf,
   shouldTrace: () => { pgChannel.hasSpoken = true },
@@ -246,7 +246,7 @@ const pgChannel = {
   attributes: () => pgQuery.attributes()
 }
 
-/** What the descriptors read of a query, which may be a text, an object or a Cursor, and its client. */
+/** The payload for the descriptors, from a client and its query: a string, an object or a Cursor. */
 function pgCallOf (call) {
   const query = read(call, 'query')
   const client = read(call, 'client')
@@ -258,8 +258,8 @@ function pgCallOf (call) {
   }
 }
 
-// node:sqlite publishes a query when it is over (Node 26.8 and later), with its values written into the text.
-let sqliteEndedAt = 0 // of the query that is being published
+// node:sqlite publishes a query when it has ended (Node 26.8 and later), with its values in the text.
+let sqliteEndedAt = 0 // when the query that is being published ended
 
 const sqliteQuery = new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, false, (call) => {
   const nanos = Number(read(call, 'duration'))
@@ -276,7 +276,7 @@ function recordSqliteQuery (call) {
   place.tracer.startCall(sqliteQuery, call, place.context)?.end(sqliteEndedAt)
 }
 
-/** Channel -> call descriptor. What is in `query` has its values inlined; `execute` has them apart. */
+/** Channel -> call descriptor. In mysql2, `query` has its values in the text; `execute` has them separately. */
 const DATABASES = {
   'mysql2:query': mysql('query', false),
   'mysql2:execute': mysql('query', true),
@@ -289,7 +289,7 @@ const DATABASES = {
   'mongoose:model:save': mongo,
   'mongoose:model:insertMany': mongo,
   'mongoose:model:bulkWrite': mongo,
-  'mongoose:cursor:next': mongo, // on request
+  'mongoose:cursor:next': mongo, // only if `outbound.channels` names it
   'mssql:query': mssql('command', false),
   'mssql:batch': mssql('command', false),
   'mssql:prepared-statement:execute': mssql('statement', true),
@@ -304,7 +304,7 @@ const DATABASES = {
   'pg:query': pgChannel
 }
 
-/** knex's name of its client -> call descriptor. */
+/** knex's name of a client -> call descriptor. */
 const KNEX = {
   pg: postgresql('sql', true),
   pgnative: postgresql('sql', true),
@@ -314,7 +314,7 @@ const KNEX = {
   'better-sqlite3': new SqlDescriptor('sqlite', DIALECTS.sqlite, 'sql', nothing, true),
   mssql: mssql('sql', true),
   oracledb: new SqlDescriptor('oracle.db', DIALECTS.postgresql, 'sql', (error) => label(error, 'errorNum'), true),
-  // Where nothing is known of the dialect: quotes of either kind are values.
+  // For unknown dialects: text in single or double quotes is a value.
   other: new SqlDescriptor('other_sql', DIALECTS.mysql, 'sql', nothing, true)
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The tables of the libraries that publish channels themselves: which channel means what. That of databases has a file of its own.
+// The call descriptors of libraries that publish diagnostics channels. Those of databases are in databases.js.
 
 const { EMPTY_CONTEXT } = require('../../context/request-context.js')
 const { SPAN_KEY } = require('../../context/trace-context.js')
@@ -15,7 +15,7 @@ const { DATABASES, recordSqliteQuery } = require('./databases.js')
 const { sanitise, DIALECTS } = require('./statement.js')
 const { read, text, label, numberOf, pushServer, pushText, lengthOf } = require('./read.js')
 
-// graphql 17: one span for the execution of an operation; those of stages and resolvers for apps that name their channels.
+// graphql 17: one span for the execution of an operation. Stages and resolvers get spans only if an app names their channels.
 // https://opentelemetry.io/docs/specs/semconv/graphql/graphql-spans/
 
 const LABEL_MAX = 128
@@ -23,7 +23,7 @@ const OPERATION_TYPES = new Set(['query', 'mutation', 'subscription'])
 
 const execute = {
   kind: KIND_SERVER,
-  // Not with the operation's name: callers make it up.
+  // Without the operation's name, because clients choose it.
   name: (call) => operationType(call) || 'GraphQL Operation',
   attributes (call) {
     const list = []
@@ -41,7 +41,7 @@ const execute = {
   }
 }
 
-/** With `outbound.graphqlDocuments`: the document's values are removed, its names are the caller's still. */
+/** With `outbound.graphqlDocuments`: the document's values are removed, but its names still come from the client. */
 const executeWithDocument = {
   ...execute,
   attributes (call) {
@@ -73,7 +73,7 @@ function operationType (call) {
 
 const GRAPHQL = {
   'graphql:execute': execute,
-  // Listened to when `outbound.channels` names them:
+  // Subscribed to only if `outbound.channels` names them:
   'graphql:parse': stage('parse'),
   'graphql:validate': stage('validate'),
   'graphql:subscribe': execute,
@@ -81,7 +81,7 @@ const GRAPHQL = {
 }
 const WITH_DOCUMENTS = { 'graphql:execute': executeWithDocument, 'graphql:subscribe': executeWithDocument }
 
-// @platformatic/kafka: a PRODUCER span for a send, whose context goes with each message, and a CLIENT span for each that arrives.
+// @platformatic/kafka: a PRODUCER span for a send, whose context is added to each message, and a CLIENT span for each received message.
 // https://opentelemetry.io/docs/specs/semconv/messaging/kafka/
 
 const HEADERS_MAX = 64
@@ -101,8 +101,8 @@ const send = {
     const type = headerType(read(call, 'client'))
     const messages = messagesOf(call)
     if (type === null || lengthOf(messages) === 0) return
-    // The user's own messages stay as they are; copies of them go out.
-    tracer.report.attempt('LT_WARN_PROPAGATOR', 'trace headers could not be added to messages', () => { // frozen options
+    // Copies of the messages are sent; the user's own are not changed.
+    tracer.report.attempt('LT_WARN_PROPAGATOR', 'trace headers could not be added to messages', () => { // throws if the options are frozen
       call.options.messages = Array.from(messages, (message) => withHeaders(message, type, span, tracer, context))
       call[kMessages] = messages
     })
@@ -118,14 +118,14 @@ function messagesOf (call) {
   return read(read(call, 'options'), 'messages')
 }
 
-/** The one topic of all messages, or ''. */
+/** The topic of all messages, or '' if it is not the same. */
 function topicOf (call) {
   const messages = messagesOf(call)
   const topic = lengthOf(messages) === 0 ? '' : text(messages[0], 'topic')
   return topic !== '' && messages.every((message) => text(message, 'topic') === topic) ? topic : ''
 }
 
-/** The type that a header of ours must have so that the producer's serialisers take it; null when none fits. */
+/** Converts a header to the type that the producer's serialisers accept: string or Buffer. Null if neither works. */
 function headerType (client) {
   const serializers = read(underSymbol(client, (symbol, value) => read(value, 'serializers') !== undefined), 'serializers')
   const asText = (value) => value
@@ -135,7 +135,7 @@ function headerType (client) {
   }) === true)) ?? null
 }
 
-/** Finds the first of a client's symbols whose value is wanted, and returns that value. */
+/** Returns the value of the client's first symbol for which `isWanted` is true. */
 function underSymbol (client, isWanted) {
   if (client === null || typeof client !== 'object') return undefined
   return read(client, Object.getOwnPropertySymbols(client).find((symbol) => isWanted(symbol, read(client, symbol))))
@@ -153,7 +153,7 @@ function withHeaders (message, type, span, tracer, context) {
   return { ...message, headers }
 }
 
-/** The last of several headers of one name counts, as for other clients of Kafka. */
+/** If several headers have the same name, the last one counts, as in other Kafka clients. */
 function readHeader (headers, name) {
   let found
   let seen = 0
@@ -189,13 +189,13 @@ function attributesOf (operation, topic, client) {
   const list = ['messaging.system', 'kafka', 'messaging.operation.name', operation, 'messaging.operation.type', operation]
   pushText(list, 'messaging.destination.name', topic)
   pushText(list, 'messaging.client.id', text(client, 'clientId'))
-  // Which of several brokers a message goes to the payload does not say.
+  // With several brokers, the payload does not tell which one gets the message.
   const brokers = underSymbol(client, ({ description }) => description === 'plt.kafka.base.bootstrapBrokers')
   if (lengthOf(brokers) === 1) pushServer(list, { serverAddress: read(brokers[0], 'host'), serverPort: read(brokers[0], 'port') })
   return list
 }
 
-/** Records a message that arrives, as a child of the active span, or else of the sender's; it is linked to the sender's too. */
+/** Records a received message as a child of the active span, or else of the sender's span, with a link to the sender's span. */
 function recordKafkaMessage (call) {
   const message = read(call, 'result')
   if (message === null || typeof message !== 'object' || call[kCall] !== undefined) return
@@ -215,7 +215,7 @@ function recordKafkaMessage (call) {
   span.end()
 }
 
-/** The sender's span, from the headers as bytes or text; null without one. */
+/** The sender's span, from headers that are Buffers or strings; null if there is none. */
 function senderOf (headers) {
   return attempt(() => remoteSpanOf({ traceparent: readHeader(headers, 'traceparent'), tracestate: readHeader(headers, 'tracestate') })) ?? null
 }

@@ -1,34 +1,34 @@
 'use strict'
 
-// Reading what a library publishes. It may lack a field, hold another type, or throw when read: then there is nothing.
+// Reads what a library publishes. If a field is missing, has another type, or throws when read, the result is empty.
 
 const { isIP } = require('node:net')
 const { attempt } = require('../../runtime/report.js')
 const { read } = require('../../span/attributes.js')
 
-/** A text that is not empty, or ''. */
+/** A string, or ''. */
 function text (object, key) {
   const value = read(object, key)
   return typeof value === 'string' ? value : ''
 }
 
-/** A number or its text as a text; or ''. */
+/** A number or string as a string, or ''. */
 function label (object, key) {
   const value = read(object, key)
   return typeof value === 'number' || typeof value === 'bigint' ? String(value) : typeof value === 'string' ? value : ''
 }
 
-/** A number or its text as a number, or NaN. */
+/** A number or string as a number, or NaN. */
 function numberOf (object, key) {
   return Number(label(object, key) || NaN)
 }
 
-/** Pushes host and port, where there are any. */
+/** Pushes host and port, if known. */
 function pushServer (list, call) {
   push(list, 'server.address', 'server.port', text(call, 'serverAddress'), call)
 }
 
-/** Pushes the other end of the connection, where it is known: an IP address, or the path of a socket. */
+/** Pushes the address of the connection's other end, if known: an IP address, or the path of a socket. */
 function pushPeer (list, call) {
   const address = text(call, 'serverAddress')
   if (isIP(address) !== 0 || address.startsWith('/')) push(list, 'network.peer.address', 'network.peer.port', address, call)

@@ -1,13 +1,13 @@
 'use strict'
 
-// Which arguments of a Redis command are keys. Only these are recorded; every other one may be a value, a script or a password.
-// Clients' own sanitisers let the arguments of EVAL, ACL SETUSER, SISMEMBER and others through.
+// Which arguments of a Redis command are keys. Only keys are recorded; any other argument may be a value, a script or a password.
+// The clients' own sanitisers do not remove the arguments of EVAL, ACL SETUSER, SISMEMBER and others.
 //
 // The rules follow Redis' key specifications (https://redis.io/docs/latest/develop/reference/key-specs/).
 // test/services compares them with COMMAND GETKEYS of a real server.
 
 // Positions count from the command's name, which is 0. Negative ones count from the end of the arguments.
-// counted: where the number of keys stands; the keys follow, every `step`.
+// counted: the position of the number of keys; the keys follow it, at every `step`.
 const keys = (first, last, step = 1) => ({ first, last, step, counted: 0, isStream: false })
 const countedAt = (counted, { first = 0, step = 1 } = {}) => ({ first, last: first, step, counted, isStream: false })
 const streams = { first: 0, last: 0, step: 1, counted: 0, isStream: true }
@@ -43,7 +43,7 @@ const RULES = [
   [keys(1, -1, 2), 'MSET MSETNX'],
   [keys(1, -1, 3), 'JSON.MSET TS.MADD'],
   [keys(2, -1), 'BITOP'],
-  [keys(2, 2), 'MEMORY OBJECT XGROUP XINFO'], // behind what is done
+  [keys(2, 2), 'MEMORY OBJECT XGROUP XINFO'], // after the subcommand
   [keys(3, 3), 'MIGRATE'],
   [countedAt(1), 'LMPOP SINTERCARD ZDIFF ZINTER ZINTERCARD ZMPOP ZUNION'],
   [countedAt(1, { step: 2 }), 'MSETEX'],
@@ -57,20 +57,20 @@ const RULES = [
     SUBSCRIBE SUNSUBSCRIBE SWAPDB SYNC TIME UNSUBSCRIBE UNWATCH WAIT WAITAOF TS.MGET TS.MRANGE TS.MREVRANGE TS.QUERYINDEX FT.AGGREGATE FT.ALTER FT.CREATE FT.DROPINDEX FT.EXPLAIN FT.INFO FT.PROFILE FT.SEARCH`]
 ]
 
-// XREAD's options before STREAMS, with how many words each has.
+// The options of XREAD before STREAMS, each with its number of words.
 const STREAM_OPTIONS = new Map([['COUNT', 2], ['BLOCK', 2], ['NOACK', 1], ['GROUP', 3], ['CLAIM', 2]])
 
 const TEXT_MAX = 4096
 
-const commands = new Map() // name -> the rule that says where its keys are
+const commands = new Map() // name -> rule
 for (const [rule, names] of RULES) for (const name of String(names).match(/\S+/g)) commands.set(name, rule)
 
 /**
- * A command's arguments as they may be recorded behind its name: its keys, and `?` for every other one. A command that is not
- * in the table has none.
+ * A command's arguments as they are recorded after its name: its keys, and `?` for every other argument. Returns '' for a command that
+ * is not in the table.
  * @param {string} name in capitals
- * @param {number} from where the arguments begin in `args`, behind a name that is repeated there
- * @returns {string} at most `TEXT_MAX` characters with the name
+ * @param {number} from the index of the first argument in `args`, which may begin with the name
+ * @returns {string} at most `TEXT_MAX` characters, including the name's
  */
 // HOT, once per recorded command of Redis. Budget: the text.
 function recordedArguments (name, args, from, rule = commands.get(name)) {
@@ -86,13 +86,13 @@ function recorded (args, from, { first, last, step, counted, isStream }) {
     const given = args[from + counted - 1]
     const number = typeof given === 'string' || typeof given === 'number' ? Number(given) : NaN
     start = counted + 1
-    // A number that the server refuses says nothing of what is a key.
+    // If the server would reject the number, the arguments after it are not taken for keys.
     end = Number.isSafeInteger(number) && number > 0 && counted + number * step <= count ? counted + number * step : 0
   } else if (isStream) {
     start = streamsStart(args, from)
     end = start === 0 || (count - start) % 2 === 0 ? -1 : start + (count - start - 1) / 2
   }
-  const other = counted === 0 ? 0 : first // a destination before the number
+  const other = counted === 0 ? 0 : first // a destination key before the number
   let line = ''
   for (let position = 1; position <= count && line.length < TEXT_MAX; position++) {
     const isKey = position === other || (position >= start && position <= end && (position - start) % step === 0)
@@ -101,7 +101,7 @@ function recorded (args, from, { first, last, step, counted, isStream }) {
   return line
 }
 
-/** The position behind STREAMS, read as the server reads it: a group may be named STREAMS too. 0: there is none. */
+/** The position after STREAMS, or 0 without one. Parsed as the server does, because a group may be named STREAMS too. */
 function streamsStart (args, from) {
   for (let i = from; i < args.length;) {
     const word = args[i]
@@ -114,7 +114,7 @@ function streamsStart (args, from) {
   return 0
 }
 
-// What is no text or number is left out: a Buffer's bytes may be anything, an object's toString is its owner's code.
+// Only strings and numbers are written: a Buffer may hold any bytes, and an object's toString may be the application's code.
 function keyText (key) {
   if (typeof key === 'string') return key === '' ? " ''" : ` ${key.slice(0, TEXT_MAX)}`
   return typeof key === 'number' ? ` ${key}` : ' ?'

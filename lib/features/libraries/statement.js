@@ -1,7 +1,8 @@
 'use strict'
 
-// A statement as it may be recorded: values become `?`, comments go, the rest keeps its bytes. One pass, by character; what is
-// read and written is limited. Beside it the summary that names the span, "SELECT users", from the keywords and tables on the way.
+// Sanitises a statement for recording: values become `?`, comments are removed, everything else is unchanged. It makes one pass over
+// the characters and limits what it reads and writes. The same pass collects keywords and tables for the summary, "SELECT users",
+// which names the span.
 // https://opentelemetry.io/docs/specs/semconv/database/database-spans/#sanitization-of-dbquerytext
 
 const READ_MAX = 16384
@@ -10,31 +11,31 @@ const SUMMARY_MAX = 255
 const PARTS_MAX = 32
 const NESTING_MAX = 64
 
-// What begins a statement, or one inside another, which stands in the summary.
+// Words that begin a statement or a nested one. They are part of the summary.
 const OPERATIONS = new Set(['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'REPLACE', 'MERGE'])
 const BEFORE_TABLE = new Set(['FROM', 'INTO', 'JOIN', 'TABLE', 'UPDATE', 'MERGE'])
-// Words between one of these and the table's name.
+// Words that may come between one of these and the table's name.
 const FILLERS = new Set(['IF', 'NOT', 'EXISTS', 'ONLY', 'IGNORE', 'LOW_PRIORITY', 'DELAYED', 'QUICK', 'INTO', 'TABLE', 'OVERWRITE',
   'TEMPORARY', 'TOP', 'OR', 'REPLACE', 'ABORT', 'FAIL', 'ROLLBACK'])
 const TABLE_OPERATIONS = new Set(['CREATE', 'DROP', 'ALTER', 'TRUNCATE'])
 
 /**
- * The gist of a statement, for a span's name: operations and their tables in order, "SELECT orders users".
+ * A short summary of a statement, for a span's name: operations and their tables in order, "SELECT orders users".
  * https://opentelemetry.io/docs/specs/semconv/database/database-spans/#generating-a-summary-of-the-query
  */
 class Summary {
   parts = []
   operations = 0
   expectsTable = false
-  isFirst = true // of its statement
+  isFirst = true // whether the next word is the first of a statement
   lastWord = ''
   lastName = ''
-  inList = false // of an IN
+  inList = false // in the list of an IN
   depth = 0
-  selects = [] // the depths at which a FROM belongs to a statement, not to a function
-  names = null // of common table expressions: no tables
+  selects = [] // the depths at which a FROM belongs to a statement and not to a function
+  names = null // common table expressions, which are not tables
 
-  /** @param {string} word the text in capitals, '' where it is too long for one that means something */
+  /** @param {string} word the text in capitals, '' if it is too long for a keyword */
   word (text, word) {
     if (this.isFirst) this.begin(word, text)
     else if (OPERATIONS.has(word) && (this.lastWord === '(' || this.lastWord === ')' || word === 'SELECT')) this.operation(word)
@@ -102,9 +103,9 @@ class Summary {
 }
 
 /**
- * How a system writes what is no value. Where a quote could mean either, it is a value.
+ * The syntax of each system. If quoted text may be a name or a value, it is treated as a value.
  * doubleQuotes: "x" is a string; backslash: \ escapes in strings; brackets: [x] is a name;
- * dollar: $tag$...$tag$ is a string; hash: # begins a comment; nests: comments may stand in comments;
+ * dollar: $tag$...$tag$ is a string; hash: # begins a comment; nests: comments may be nested;
  * modes: a setting of the server decides whether \ escapes
  */
 const DIALECTS = {
@@ -125,9 +126,9 @@ function sanitise (statement, dialect) {
   const text = statement.length > READ_MAX ? statement.slice(0, READ_MAX) : statement
   const summary = new Summary()
   let written = ''
-  let from = 0 // what lies between here and `i` is kept as it is
+  let from = 0 // the text from here to `i` is kept unchanged
   let i = 0
-  let setting = '' // the statement's verb; of one that sets something, how far it has come: ALTER, SET, and TO or =
+  let setting = '' // the statement's verb; in one that sets something, its progress: ALTER, SET, then TO or =
 
   while (i < text.length && written.length + i - from < WRITTEN_MAX) {
     const char = text.charCodeAt(i)
@@ -159,7 +160,7 @@ function sanitise (statement, dialect) {
 
   function value (end) {
     const gap = text.slice(from, i)
-    // A list of values is one, or each length of an IN would be a statement of its own.
+    // The values of an IN list become one `?`, or lists of different lengths would give different statements.
     if (!(summary.inList && written.endsWith('?') && /^\s*,\s*$/.test(gap))) written += `${gap}?`
     from = i = end
   }
@@ -173,7 +174,7 @@ function sanitise (statement, dialect) {
     else word(start, text.slice(start, i))
   }
 
-  // What a setting is set to may be a word without quotes.
+  // The value of a setting may be a word without quotes.
   function word (start, text) {
     const name = text.length <= 16 ? text.toUpperCase() : ''
     if (summary.isFirst) setting = name
@@ -205,7 +206,7 @@ function endOfNested (text, at) {
   return at
 }
 
-/** Whether a string ends elsewhere where a backslash is a character like any other, and more follows: then all of it is a value. */
+/** Whether the end of a string depends on whether a backslash escapes. If so, the rest of the statement is treated as a value. */
 function isEitherWay (text, start, quote) {
   return endOfString(text, start, quote, true) !== endOfString(text, start, quote, false)
 }
@@ -215,7 +216,7 @@ function endOr (text, mark, at, length) {
   return end === -1 ? text.length : end + length
 }
 
-/** The place behind the closing quote; a doubled one is part of the string. """ is GraphQL's. */
+/** The position after the closing quote. A doubled quote is part of the string. """ begins a block string in GraphQL. */
 function endOfString (text, start, quote, backslash) {
   if (quote === DOUBLE && text.startsWith('"""', start)) return endOr(text, '"""', start + 3, 3)
   for (let i = start + 1; i < text.length; i++) {
@@ -267,7 +268,7 @@ function endOfName (text, i) {
 
 const isNameStart = (char) => (char >= 0x61 && char <= 0x7a) || (char >= 0x41 && char <= 0x5a) || char === 0x5f || char >= 0x80
 
-/** Whether a name begins here, in quotes or without. */
+/** Whether `char` begins a name, quoted or not. */
 function beginsName (char, dialect) {
   if (char === DOUBLE) return !dialect.doubleQuotes
   return isNameStart(char) || char === BACKTICK || (char === 0x5b && dialect.brackets)

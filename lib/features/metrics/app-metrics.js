@@ -1,10 +1,10 @@
 'use strict'
 
-// The metrics of one application: what is recorded, and where it goes.
+// The metrics of one application: what is recorded, and where it is sent.
 //
 //   requests, calls -+                     +- OTLP, every minute
 //   runtime, stats() +-> MetricRegistry ---+- standard output, as lines of OTLP JSON
-//   the API's meters +         or          +- the path that Prometheus scrapes
+//   the API's meters +         or          +- a path for Prometheus to scrape
 //                    a registered          +- app.lightTrace.metrics(), light-trace/testing
 //                    MeterProvider
 
@@ -29,9 +29,9 @@ const { MetricRegistry } = require('./registry.js')
 const { openRuntimeMetrics, openSelfMetrics } = require('./runtime-metrics.js')
 const { RequestRecord, ServerMetrics } = require('./server-metrics.js')
 
-const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: some sixteen histograms' series
+const PIECE_LENGTH = 32 * 1024 // of the text for Prometheus: about sixteen series of histograms
 
-/** The route of requests that are measured elsewhere. */
+/** The route of requests that another package measures. */
 const NOT_MEASURED = new RouteInfo('GET', '', '')
 NOT_MEASURED.isMeasured = false
 
@@ -41,9 +41,9 @@ class AppMetrics {
   #foreign = null
   #readers = []
   #releases = []
-  #isServed = false // by a route
+  #isServed = false // the route for Prometheus exists
   #isClosed = false
-  #scrapeDropped = 0 // series that the last scrape had to leave out
+  #scrapeDropped = 0 // series that the last scrape left out
   #stats = new Stats()
 
   constructor (tracer) {
@@ -51,8 +51,8 @@ class AppMetrics {
     this.#tracer = tracer
     tracer.observer = this
     this.settings = settings.metrics
-    this.server = null // what records requests, once the application is open
-    this.calls = null // the same for what they call
+    this.server = null // records requests, once the application is open
+    this.calls = null // records outgoing calls, likewise
     const { exporter, lines, histograms, exemplars } = this.settings
     const temporality = exporter === null && !lines ? 'cumulative' : this.settings.temporality
     const attributeLengthMax = settings.limits.attributeValueLength
@@ -62,22 +62,22 @@ class AppMetrics {
     this.registry.addProvider(this.#ownProvider)
   }
 
-  /** For the slot of the API, which has no proxy for meters: instruments ask which application is open when they record. */
+  /** The API's global MeterProvider. The API has no proxy for meters, so its instruments look up the open application when they record. */
   makeMeterFacade () {
     return new MeterProvider(() => processState.openApps.all().find(({ observer }) => observer)?.observer.registry ?? null)
   }
 
-  /** The provider of `app.lightTrace`: the registered one, else ours. */
+  /** The provider of `app.lightTrace`: the registered one, or else ours. */
   get meterProvider () { return foreignMeterProvider() ?? this.#ownProvider }
 
-  /** Decides where measurements go, once: in onReady, or at the first span before it. */
+  /** Decides once where measurements go: in onReady, or earlier at the first span. */
   open () {
     const { report, scope } = this.#tracer
     this.#foreign = foreignMeterProvider()
     const registry = this.#foreign === null ? this.registry : foreignRegistry(this.#foreign, this.registry)
     this.server = new ServerMetrics(registry, scope, this.settings, report)
     this.calls = new CallMetrics(registry, scope)
-    this.registry.attempt(() => { // the provider may be another package's
+    this.registry.attempt(() => { // the provider may belong to another package, and throw
       const meter = this.meterProvider.getMeter(scope.name, scope.version, { schemaUrl: scope.schemaUrl })
       if (this.settings.runtime) this.#releases.push(openRuntimeMetrics(meter))
       openSelfMetrics(meter, () => this.#tracer.snapshot())
@@ -86,21 +86,21 @@ class AppMetrics {
     else report.info(`metrics are recorded through the registered ${this.#foreign.constructor?.name ?? 'MeterProvider'}`)
   }
 
-  /** What is to end with the response: the span itself where it is ours. HOT, once per request where metrics are on. */
+  /** The record that ends with the response: the span itself if it is a ServerSpan. HOT, once per request where metrics are on. */
   recordOf (span, start, route, peer) {
     if (span instanceof ServerSpan) return span
-    // instrumentation-http counts its requests itself where it finds a MeterProvider.
+    // With a registered MeterProvider, instrumentation-http measures its own requests.
     const isMeasured = this.#foreign === null || span.isAdopted !== true
     return new RequestRecord(span, start, isMeasured ? route : NOT_MEASURED, peer)
   }
 
-  /** Adds the route that Prometheus scrapes, in the first scope: never traced, and not counted among the requests. */
+  /** Adds the route that Prometheus scrapes, in the first scope. It is neither traced nor measured. */
   install (app) {
     const { path } = this.settings
     if (path === null || this.#isServed) return
     this.#isServed = true
     const config = { trace: { ignore: true, metrics: false } }
-    // `hide`: no page of an API's documentation shows it.
+    // `hide`: API documentation does not list the route.
     app.get(path, { config, logLevel: 'warn', schema: { hide: true } }, async (request, reply) => {
       const { type, body } = await this.scrape(request.headers.accept)
       reply.type(type)
@@ -115,7 +115,7 @@ class AppMetrics {
     const { exporter, lines, prometheus } = this.settings
     const collectors = (settings.spanProcessors ?? []).filter((processor) => typeof processor.useMetrics === 'function')
     for (const collector of collectors) collector.useMetrics(() => this.snapshot())
-    const areSent = collectors.length === 0 || !settings.exporter.idle // beside an exporter in code, collectors take nothing from it
+    const areSent = collectors.length === 0 || !settings.exporter.idle // collectors replace the export, unless an exporter is set in code
     if (exporter !== null && areSent) this.#export(this.#otlp(exporter))
     if (lines && areSent) this.#export(this.#lines())
     if (prometheus !== null) this.#releases.push(output.suppress(() => startPrometheusServer(prometheus, this, report)))
@@ -133,35 +133,35 @@ class AppMetrics {
     return {
       encoder: new MetricEncoder(),
       log: new ExportLog(report, this.#stats, exporter, 'metric point', optional),
-      // A function's answer waits for spans and metrics: they go side by side.
+      // A cloud function's response waits for spans and metrics, so each has its own connection and they are sent in parallel.
       connect: () => (this.#tracer.invocations === null ? output.shareConnection(exporter) : null) ?? new OtlpHttp(exporter, output.suppress),
       prefix: new ExportRequestPrefix(settings.resource)
     }
   }
 
-  /** `metrics: { exporter: 'otlp/stdout' }`. What is written counts as delivered. */
+  /** `metrics: { exporter: 'otlp/stdout' }`. Written lines count as delivered. */
   #lines () {
     const write = toStdout()
     const post = ([line], _encoding, done) => {
       write(line)
       done({ disposition: 'delivered', partialSuccess: null })
     }
-    const takesDeltas = this.settings.exporter === null // they can be taken once
+    const takesDeltas = this.settings.exporter === null // only one exporter can take them
     const { settings: { resource }, report } = this.#tracer
     const log = new ExportLog(report, this.#stats, { url: 'file:///dev/stdout' })
     return { encoder: new MetricJson(resource, takesDeltas), log, connect: () => ({ post, hold () {}, abort () {}, close () {} }), prefix: null }
   }
 
-  // ---- reading them
+  // ---- reading metrics
 
-  /** The answer to Prometheus by its Accept header: `{ type, body }`, the body a stream that comes in pieces. */
+  /** The response to Prometheus for its Accept header: `{ type, body }`, where `body` is a stream. */
   async scrape (accept) {
     const type = negotiate(accept)
-    // Not in object mode: no more than a piece or two waits to be read.
+    // Not in object mode, so that at most one or two pieces are buffered.
     return { type, body: Readable.from(this.#pieces(type === OPEN_METRICS), { objectMode: false }) }
   }
 
-  /** All of it as text. */
+  /** All metrics as text. */
   async text ({ openMetrics = false } = {}) {
     let text = ''
     for await (const piece of this.#pieces(openMetrics)) text += piece
@@ -188,13 +188,13 @@ class AppMetrics {
     this.#scrapeDropped = dropped
   }
 
-  /** All of it as plain objects. */
+  /** All metrics as plain objects. */
   async snapshot () {
     await this.registry.observe()
     return snapshot(this.registry.scopes())
   }
 
-  /** What became of the exports, for `app.lightTrace.stats()`. */
+  /** Counts series and exports for `app.lightTrace.stats()`. */
   stats () {
     const { seriesCount: series, overflowed } = this.registry
     const { spans: { delivered, rejected, dropped }, exports, lastError } = this.#stats.snapshot('', 0, 0, null)
@@ -211,7 +211,7 @@ class AppMetrics {
   }
 }
 
-/** The metrics of all scopes that have points, as plain objects: what was recorded since the start. */
+/** All metrics that have points, as plain objects with their values since the start. */
 function snapshot (scopes) {
   const found = []
   for (const { scope, metrics } of scopes) {

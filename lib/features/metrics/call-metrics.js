@@ -1,7 +1,7 @@
 'use strict'
 
-// http.client.request.duration and db.client.operation.duration, from the spans of calls. What a span says of its server and its
-// answer is shared by many calls: there the series hangs.
+// Records http.client.request.duration and db.client.operation.duration from the spans of calls. Many calls share one object
+// (`info`) with the attributes of their server and response, so the series is cached on it.
 // https://opentelemetry.io/docs/specs/semconv/http/http-metrics/#http-client
 // https://opentelemetry.io/docs/specs/semconv/db/database-metrics/
 
@@ -24,7 +24,7 @@ const DB_KEYS = new Set([
 ])
 
 class CallMetrics {
-  #http // finds a series by a call's attributes
+  #http // finds the series of a call's attributes
   #db
   #exemplarFlags
 
@@ -36,8 +36,8 @@ class CallMetrics {
   }
 
   /**
-   * @param {ChildSpan | MeasuredCall | FoldedCall} span of a call, that has ended
-   * @param {ChildSpan | MeasuredCall | FoldedCall} [exported] the one that an exemplar names
+   * @param {ChildSpan | MeasuredCall | FoldedCall} span of a call that has ended
+   * @param {ChildSpan | MeasuredCall | FoldedCall} [exported] the span whose ids an exemplar gets
    */
   // HOT, once per call where metrics are on.
   ended (span, exported = span) {
@@ -49,12 +49,12 @@ class CallMetrics {
     if (((exported.flags | set) & mask) !== 0) keepExemplar(series, slot, seconds, span.endedAt, exported)
   }
 
-  /** A span to use in place of `span`, which measures the call when it ends. */
+  /** Wraps `span` in one that measures the call when it ends. */
   measured (span, start, attributeList) {
     return new MeasuredCall(span, start, attributeList, this)
   }
 
-  /** Kept with what calls to one server with one answer have in common. Applications in one process share that. */
+  /** The series, cached on `info`. Applications in one process share `info`, so the cache has an owner. */
   #ofInfo (info) {
     if (info.seriesOwner !== this || (info.series !== null && info.series.isForgotten)) {
       info.series = this.#ofList(wholeOf(info))
@@ -63,14 +63,14 @@ class CallMetrics {
     return info.series
   }
 
-  /** Null for calls that have no metric. */
+  /** Returns null for calls without a metric. */
   #ofList (list) {
     if (hasKey(list, 'http.request.method')) return this.#http(list)
     return hasKey(list, 'db.system.name') ? this.#db(list) : null
   }
 }
 
-/** What there is to measure, also of what does not leave the process: the metric is chosen by it. */
+/** All attributes of `info`, including omitted ones that are not exported: they select the metric. */
 function wholeOf (info) { return (info.whole ?? info).attributeList }
 
 function listOf ({ info, attributeList }) { return info === null ? attributeList ?? [] : [...wholeOf(info), ...attributeList] }
@@ -78,7 +78,7 @@ function listOf ({ info, attributeList }) { return info === null ? attributeList
 const ATTRIBUTES_MAX = 128
 const VALUE_LENGTH_MAX = 1024
 
-/** A call's span that an SDK makes, or that a sampler was asked for. What is set on it is kept in two places. */
+/** Wraps the span of a call if an SDK created it or a sampler decided about it. It keeps a copy of the attributes for the metric. */
 class MeasuredCall extends NonRecordingSpan {
   #inner
   #metrics
@@ -126,7 +126,7 @@ class MeasuredCall extends NonRecordingSpan {
   }
 }
 
-/** Finds the series of a metric by values: databases' calls differ in what they do. */
+/** Returns a function that finds the series of a list of attributes; only the keys in `keys` count. */
 function seriesFinder (metric, keys) {
   const index = new SeriesIndex(metric)
   return (list) => {

@@ -1,13 +1,13 @@
 'use strict'
 
-// Metrics as OTLP: the bytes of opentelemetry/proto/metrics/v1/metrics.proto, or a line of JSON. One table has the fields of both.
-// A collection is written in steps, so that two thousand series do not hold the event loop, and comes out in batches, each a
-// message of its own. It is cold code: once a minute.
+// Encodes metrics as OTLP: the bytes of opentelemetry/proto/metrics/v1/metrics.proto, or a line of JSON. One table describes the
+// fields of both. A collection is encoded in steps, so that two thousand series do not block the event loop, and in batches, each
+// of which is one message. This is cold code: it runs once a minute.
 //
 //   ScopeMetrics  12 <len> scope
 //     Metric        12 <len> 0A name 12 description 1A unit
 //       Histogram     4A <len> 10 temporality
-//         point         0A <len, 4 bytes> attributes, which are encoded once, and the other fields
+//         point         0A <len, 4 bytes> attributes (encoded once per series), other fields
 
 const { Buffer } = require('node:buffer')
 const { resourceOf, scopeOf, attributesOf, double, clean } = require('../../otlp/json.js')
@@ -20,18 +20,18 @@ const { takeDelta } = require('./series.js')
 const DELTA = 1
 const CUMULATIVE = 2
 
-// A request: collectors commonly take up to 4 MiB over gRPC and 20 MiB over HTTP.
+// The size of one request. Collectors commonly accept up to 4 MiB over gRPC and 20 MiB over HTTP.
 const BATCH_BYTES = 2 * 1024 * 1024
-// Cloud Logging takes 256 KiB.
+// Cloud Logging accepts 256 KiB.
 const LINE_LENGTH_MAX = 200_000
 
-// Everything of a point that is neither attributes, buckets nor exemplars.
+// A point without its attributes, buckets and exemplars.
 const POINT_BOUND = 256
 const EXEMPLAR_BOUND = 64
-const METRIC_BOUND = 128 // around the points of a metric, without its texts
+const METRIC_BOUND = 128 // a metric without its points and texts
 const VARINT_BOUND = 10
 
-// How a value is written. Those that are `long` have their length before them.
+// How a value is written. `isLong` values are preceded by their length.
 
 const WHOLE = { json: String, write: (writer, value) => { writer.view.setBigInt64((writer.position += 8) - 8, BigInt(value), true) } }
 const DOUBLE = { json: double, write: (writer, value) => writer.double(value) }
@@ -51,7 +51,7 @@ function message (fields) {
   return { isLong: true, json: (values) => jsonOf(fields, values), write: (writer, values) => writeFields(writer, fields, values) }
 }
 
-// Of each field: its name in JSON, its tag in protobuf, and how its value is written.
+// Each field: its name in JSON, its tag in protobuf, and how its value is written.
 
 const EXEMPLAR = message([['timeUnixNano', 0x11, WHOLE], ['asDouble', 0x19, DOUBLE], ['asInt', 0x31, WHOLE], ['spanId', 0x22, ID], ['traceId', 0x2a, ID]])
 const TIMES = [['startTimeUnixNano', 0x11, WHOLE], ['timeUnixNano', 0x19, WHOLE]]
@@ -65,7 +65,7 @@ const EXPONENTIAL = [
   ['positive', 0x42, message([['offset', 0x08, ZIGZAG], ['bucketCounts', 0x12, list(VARINT)]])], ['min', 0x61, DOUBLE], ['max', 0x69, DOUBLE]
 ]
 
-// data: the tag in Metric; attributes, exemplars: the tags in the point
+// data: the tag in Metric; attributes and exemplars: their tags in the point
 const POINT_KINDS = {
   gauge: { data: 0x2a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
   sum: { data: 0x3a, attributes: 0x3a, exemplars: 0x2a, fields: NUMBER, values: numberOf },
@@ -73,7 +73,7 @@ const POINT_KINDS = {
   exponentialHistogram: { data: 0x52, attributes: 0x0a, exemplars: 0x5a, fields: EXPONENTIAL, values: histogramOf }
 }
 
-/** The values of a point's fields by name; undefined for what it has not. */
+/** The values of a point's fields by name; undefined for fields that the point lacks. */
 function valuesOf (metric, point, { start, now }) {
   return { startTimeUnixNano: metric.kind === 'gauge' ? undefined : start, timeUnixNano: now, ...POINT_KINDS[metric.kind].values(point, metric) }
 }
@@ -83,7 +83,7 @@ function numberOf ({ value }, { isInteger }) {
 }
 
 function histogramOf ({ count, sum, min, max, counts, scale, zeroCount, buckets }, { bounds }) {
-  const extremes = min <= max ? { min, max } : {} // a false zero would be believed
+  const extremes = min <= max ? { min, max } : {} // omitted when unknown: a backend would take 0 for a measurement
   if (bounds !== null) return { count, sum, bucketCounts: counts, explicitBounds: bounds.subarray(0, -1), ...extremes }
   const positive = buckets.counts.length > 0 ? { offset: buckets.offset, bucketCounts: buckets.counts } : undefined
   return { count, sum, scale, zeroCount, positive, ...extremes }
@@ -97,15 +97,15 @@ function exemplarsOf ({ exemplars }, sinceMs, metric) {
   })
 }
 
-const POINTS_PER_STEP = 64 // some 0.5 ms of the event loop
+const POINTS_PER_STEP = 64 // about 0.5 ms of the event loop
 
-/** One message's worth of points, by scope and metric, and the deltas among them. */
+/** The points of one message, by scope and metric, and the deltas among them. */
 class Batch {
-  scopes = [] // { scope, metrics: [{ metric, isDelta, points }] }, until it is complete
+  scopes = [] // { scope, metrics: [{ metric, isDelta, points }] }; empty once the batch is complete
   length = 0
   points = 0
   deltas = []
-  body = null // the message, once it is complete
+  body = null // the message, once the batch is complete
 
   add (scope, metric, isDelta, point, delta) {
     if (this.scopes.at(-1)?.scope !== scope) this.scopes.push({ scope, metrics: [] })
@@ -128,7 +128,7 @@ class Batch {
 
   delivered () { for (const { series, state } of this.deltas) series.delivered = state }
 
-  /** Gives minimum and maximum back to the intervals, which go on. */
+  /** Merges minimum and maximum back into the series, because their intervals continue. */
   failed () {
     for (const { series, point } of this.deltas) {
       series.min = Math.min(series.min, point.min)
@@ -137,15 +137,15 @@ class Batch {
   }
 }
 
-/** The body of each batch is the scope_metrics of one request. */
+/** Encodes protobuf: the body of each batch is the scope_metrics of one request. */
 class MetricEncoder {
-  batchBytes = BATCH_BYTES // a batch gets no further point that would make it longer
+  batchBytes = BATCH_BYTES // the most that a batch of several points may have
   takesDeltas = true
 
-  /** @returns {{ length: number }} what `body` is given */
+  /** @returns {{ length: number }} the encoded point, in the form that `body` takes */
   point (metric, series, point, times) {
     const { attributes, exemplars, fields } = POINT_KINDS[metric.kind]
-    series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // a copy: a slice would keep Node's pool
+    series.encoded ??= new Uint8Array(encodeAttributes(attributes, series.attributes)) // copied: a slice would keep Node's pool in memory
     const buckets = metric.bounds === null ? series.bucketsMax ?? 0 : 2 * metric.bounds.length
     const bound = POINT_BOUND + series.encoded.length + buckets * VARINT_BOUND + (point.exemplars?.length ?? 0) * EXEMPLAR_BOUND
     const writer = new ProtoWriter(bound)
@@ -155,7 +155,7 @@ class MetricEncoder {
     writeFields(writer, fields, valuesOf(metric, point, times))
     for (const exemplar of exemplarsOf(point, times.sinceMs, metric)) writeField(writer, exemplars, EXEMPLAR, exemplar)
     writer.length4(at)
-    return Buffer.from(writer.written) // memory of its length
+    return Buffer.from(writer.written) // copied, to free the rest of the writer's buffer
   }
 
   /** @returns {Buffer | string} */
@@ -164,10 +164,10 @@ class MetricEncoder {
   }
 
   /**
-   * Writes the metrics of all scopes that have points. Yields null where the caller should let others run, and batches.
+   * Encodes all metrics that have points. Yields complete batches, and null where the caller should let other code run.
    * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
    * @param {number} nowMs monotonic, the time of all points
-   * @param {number} sinceMs exemplars that are not newer are left out: they were delivered
+   * @param {number} sinceMs only newer exemplars are written; older ones were delivered already
    */
   * encode (scopes, nowMs, sinceMs) {
     const now = nanosOf(nowMs)
@@ -203,7 +203,7 @@ function encodeMetric ({ metric: { name, description, unit, kind, isMonotonic },
   return inParts(0x12, [text(0x0a, name), text(0x12, description), text(0x1a, unit), ...data])
 }
 
-/** A length-delimited field in parts, so that points are copied once. */
+/** A length-delimited field as a list of parts, so that points are copied only once. */
 function inParts (tag, parts) {
   const writer = new ProtoWriter(1 + VARINT_BOUND)
   writer.byte(tag)
@@ -222,13 +222,13 @@ function writeField (writer, tag, { isLong = false, write }, value) {
   if (isLong) writer.length4(at)
 }
 
-/** The body of each is a line of JSON without its end: one for a collection, unless that were longer than collectors of logs take. */
+/** Encodes JSON: each body is one line without its newline. A collection is one line unless that exceeds what log collectors accept. */
 class MetricJson extends MetricEncoder {
   #resource
 
   /**
    * @param {{ attributes: object }} resource
-   * @param {boolean} takesDeltas false where another exporter takes what came since the last delivery
+   * @param {boolean} takesDeltas false if another exporter takes the deltas
    */
   constructor (resource, takesDeltas) {
     super()
@@ -266,7 +266,10 @@ function jsonOf (fields, values) {
   return Object.fromEntries(fields.filter(([name]) => values[name] !== undefined).map(([name, , type]) => [name, type.json(values[name])]))
 }
 
-/** The start of a series, made once: a step of the wall clock is no restart, but for one that puts the start into the future. */
+/**
+ * The start time of a series. It is computed once, so that a step of the wall clock does not look like a restart. It is computed
+ * again only if it would lie in the future.
+ */
 function startOf (series, now) {
   if (series.startNanos === null || series.startNanos > now) series.startNanos = nanosOf(series.startMs)
   return series.startNanos

@@ -1,11 +1,11 @@
 'use strict'
 
-// The series of histograms, and the exemplars of all series.
+// Histogram series, and the exemplars of all series.
 
 const { TraceContext } = require('../../context/trace-context.js')
 const { Series } = require('./series.js')
 
-// The bounds of explicit buckets. A bucket takes what is less than or equal to its bound.
+// The bounds of explicit buckets. A bucket counts values less than or equal to its bound.
 
 // Semantic conventions, http.server.request.duration and http.client.request.duration, in seconds.
 const HTTP_DURATION = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
@@ -13,24 +13,24 @@ const HTTP_DURATION = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1,
 const DB_DURATION = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10]
 // Semantic conventions, v8js.gc.duration, in seconds.
 const GC_DURATION = [0.01, 0.1, 1, 10]
-// The conventions give no bounds for bytes, and the SDK's own are made for milliseconds.
+// The conventions define no bounds for bytes, and the SDK's default bounds are meant for milliseconds.
 const BODY_SIZE = [0, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216]
-// The SDK specification's default for instruments without advice: made for milliseconds.
+// The SDK specification's default for instruments without advice, meant for milliseconds.
 const DEFAULT = [0, 5, 10, 25, 50, 75, 100, 250, 500, 750, 1000, 2500, 5000, 7500, 10000]
 
-/** Ascending bounds as a series searches them: the last one is Infinity, so that the search needs no other end. */
+/** Ascending bounds with Infinity as the last one, so that a search always ends. */
 function searchable (bounds) {
   const finite = bounds.at(-1) === Infinity ? bounds.slice(0, -1) : bounds
   return Float64Array.of(...finite, Infinity)
 }
 
-/** Whether `value` is a list of ascending numbers, as histogram bounds must be. */
+/** Whether `value` is an array of ascending numbers, as histogram bounds must be. */
 function areBounds (value) {
   return Array.isArray(value) && value.every((bound, index) => typeof bound === 'number' && bound > -Infinity &&
     (index === 0 || bound > value[index - 1]))
 }
 
-/** One measurement kept whole, with its time and its span's ids. It leads from a bucket, which keeps the last one, to a trace. */
+/** One measurement with its time and its span's ids. It links a bucket, which keeps the latest one, to a trace. */
 class Exemplar extends TraceContext {
   /** @param {number} timeMs monotonic */
   constructor (value, timeMs, span) {
@@ -51,19 +51,19 @@ class Exemplar extends TraceContext {
   }
 }
 
-/** Keeps the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
+/** Stores the measurement in `slot` of the series' exemplars. HOT, once per sampled request. */
 function keepExemplar (series, slot, value, timeMs, span) {
-  if ((span.s0 | span.s1) === 0) return // a request that was left out, where the filter is always_on: it has no trace
+  if ((span.s0 | span.s1) === 0) return // an ignored request under the filter always_on: it has no trace
   if (series.exemplars === null) {
     series.exemplars = new Array(series.exemplarSlots).fill(null)
-    if (timeMs < series.startMs) series.startMs = timeMs // a series is made after its first measurement was
+    if (timeMs < series.startMs) series.startMs = timeMs // the first measurement is older than its series
   }
   const { exemplars } = series
   if (exemplars[slot] === null) exemplars[slot] = new Exemplar(value, timeMs, span)
   else exemplars[slot].replace(value, timeMs, span)
 }
 
-const NO_SUM = -0 // not 0, a small integer to V8, which would give up what it has compiled at the first fraction
+const NO_SUM = -0 // a double. 0 is a small integer to V8, which would deoptimise at the first fraction
 
 /** A histogram with explicit buckets. */
 class ExplicitHistogram extends Series {
@@ -75,7 +75,7 @@ class ExplicitHistogram extends Series {
     this.counts = new Array(bounds.length).fill(0)
   }
 
-  // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar, which is the bucket.
+  // HOT, once per request. Budget: 0 objects. Returns the slot for an exemplar, which is the bucket.
   record (value) {
     const { bounds } = this
     let bucket = 0
@@ -102,16 +102,16 @@ class ExplicitHistogram extends Series {
   }
 }
 
-// A histogram with base-2 exponential buckets: it finds its own bounds. With scale s a bucket of index i takes
-// base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets than there are, the scale falls by one
-// and each two neighbours become one.
+// A histogram with base-2 exponential buckets, which adapts its bounds to the values. With scale s, the bucket of index i counts
+// base^i < value <= base^(i+1), where base = 2^(2^-s). When the values need more buckets than the maximum, the scale falls by one
+// and each pair of neighbours is merged.
 // https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
 //
-// Counts lie in a ring, at their index modulo the number of buckets: the range grows at both ends without moving anything.
+// The counts are in a ring, at their index modulo the number of buckets, so the range grows at both ends without moving anything.
 
 const SCALE_MAX = 20
 const SCALE_MIN = -10
-// The specification's reservoir: one slot for each bucket, at the most this many.
+// The specification's reservoir: one slot for each bucket, at most this many.
 const EXEMPLARS_MAX = 20
 
 class ExponentialHistogram extends Series {
@@ -128,7 +128,7 @@ class ExponentialHistogram extends Series {
     this.count = 0
   }
 
-  // HOT, once per request. Budget: 0 objects. Answers the slot for an exemplar.
+  // HOT, once per request. Budget: 0 objects. Returns the slot for an exemplar.
   record (value) {
     this.count++
     this.sum += value
@@ -144,7 +144,7 @@ class ExponentialHistogram extends Series {
     return modulo(index, EXEMPLARS_MAX)
   }
 
-  /** Makes the range include `index`, by a smaller scale where it must; answers the index at that scale. */
+  /** Extends the range to include `index`, with a smaller scale if needed; returns the index at that scale. */
   #widen (index, value) {
     if (this.highest < this.lowest) {
       this.lowest = this.highest = index
@@ -196,7 +196,7 @@ function modulo (index, length) {
   return rest < 0 ? rest + length : rest
 }
 
-/** The same counts at a smaller scale: each `2^steps` neighbours are one. */
+/** The same counts at a smaller scale: every `2^steps` neighbours are merged. */
 function mergeBuckets ({ offset, counts }, steps) {
   if (steps === 0 || counts.length === 0) return { offset, counts }
   const lowest = offset >> steps
@@ -205,7 +205,7 @@ function mergeBuckets ({ offset, counts }, steps) {
   return { offset: lowest, counts: merged }
 }
 
-/** The buckets without what was there before, which lies within them. */
+/** Subtracts the counts of `before`, whose range lies within that of the buckets. */
 function without ({ offset, counts }, before) {
   const gained = counts.slice()
   for (let i = 0; i < before.counts.length; i++) gained[before.offset - offset + i] -= before.counts[i]

@@ -1,7 +1,7 @@
 'use strict'
 
-// The API's instruments. Each asks for its metric when it records: one that was made before an application
-// was open, or outlives one, records to the one that is open then.
+// The API's instruments. An instrument looks up its metric when it records: it may be created before an application opens, or outlive
+// one, and always records to the application that is open at that time.
 // https://opentelemetry.io/docs/specs/otel/metrics/api/
 
 const { describeValue } = require('../../config/checks.js')
@@ -39,7 +39,7 @@ class Instrument {
 
   get name () { return this.#options.name }
 
-  /** Where it records to now, or null. HOT */
+  /** The metric that it currently records to, or null. HOT */
   get metric () {
     const registry = this.#meter.registry()
     if (registry !== this.#registry) {
@@ -49,7 +49,7 @@ class Instrument {
     return this.#metric
   }
 
-  /** Records a value. Applications call it, so it cannot throw: attributes may have getters that do. HOT */
+  /** Records a value. It never throws, because applications call it; getters of the attributes may throw. HOT */
   measure (value, attributes, context) {
     const { metric } = this
     if (metric === null || !this.#accepts(metric, value)) return
@@ -64,14 +64,14 @@ class Instrument {
     }
   }
 
-  /** Keeps one value for the round of observations that is running. It cannot throw either. */
+  /** Keeps one value for the current round of observations. It never throws either. */
   observe (value, attributes, round) {
     const { metric } = this
     if (metric === null || !round.isOpen || !this.#accepts(metric, value)) return
     this.#registry.attempt(() => metric.observe(metric.at(attributes), metric.isInteger ? Math.trunc(value) : value), this.name)
   }
 
-  /** Whether `value` can be counted; what cannot is left out and logged once. */
+  /** Whether `value` can be recorded. Other values are dropped and logged once. */
   #accepts ({ name, isMonotonic, isInteger }, value) {
     const max = isInteger ? Number.MAX_SAFE_INTEGER : Number.MAX_VALUE
     if (typeof value === 'number' && Math.abs(value) <= max && (value >= 0 || !isMonotonic)) return true
@@ -90,14 +90,14 @@ class Recorder extends Instrument {
 
 class Observable extends Instrument {
   #callbacks
-  #entries = new Map() // the user's function -> what the registry asks
+  #entries = new Map() // the user's function -> Callback
 
   constructor (meter, type, name, options) {
     super(meter, type, name, options)
     this.#callbacks = meter.callbacks
   }
 
-  /** Unlike instanceof it asks no proxy. */
+  /** Unlike `instanceof`, this does not trigger the traps of a proxy. */
   static is (value) { return typeof value === 'object' && value !== null && #callbacks in value }
 
   addCallback (callback) {
@@ -113,7 +113,7 @@ class Observable extends Instrument {
   }
 }
 
-/** What a collection asks for an observable instrument, and for whose value: of a batch, the first. */
+/** A user's callback with the name of its instrument; for a batch, that of its first instrument. */
 class Callback {
   constructor (name, ask) {
     this.name = name
@@ -125,7 +125,7 @@ function textOf (value) {
   return typeof value === 'string' ? value.slice(0, TEXT_LENGTH_MAX).toWellFormed() : ''
 }
 
-// The API's MeterProvider: what `metrics.getMeter()` comes from.
+// The API's MeterProvider, which is behind `metrics.getMeter()`.
 
 // The specification's syntax of instrument names.
 const NAME = /^[A-Za-z][-\w./]{0,254}$/
@@ -134,7 +134,7 @@ class MeterProvider {
   #registry
   #meters = new Map()
 
-  /** @param {() => MetricRegistry | null} registry where instruments record to, asked at each recording */
+  /** @param {() => MetricRegistry | null} registry returns the registry to record to; called at each recording */
   constructor (registry) {
     this.#registry = registry
     this.callbacks = new Set() // of observable instruments
@@ -144,7 +144,7 @@ class MeterProvider {
     return perScope(this.#meters, name, version, options, (scope) => new Meter(scope, this.#registry, this.callbacks))
   }
 
-  /** Whether its instruments record to `registry` now. */
+  /** Whether its instruments currently record to `registry`. */
   recordsTo (registry) { return this.#registry() === registry }
 }
 
@@ -166,11 +166,11 @@ class Meter {
   #create (Instrument, type, name, options) {
     if (typeof name === 'string' && NAME.test(name)) return new Instrument(this, type, name, options)
     this.registry()?.report.warn('LT_WARN_METRIC_NAME', `${describeValue(name)} is not a valid instrument name: nothing is recorded`)
-    // It works as an instrument does, and records nothing.
+    // An instrument that works as usual but records nothing.
     return new Instrument({ ...this, registry: () => null, callbacks: new Set() }, type, 'invalid', undefined)
   }
 
-  #batches = [] // { callback, instruments, entry }: the user's function, and what the registry asks
+  #batches = [] // { callback, instruments, entry }: the user's function, its instruments, and the Callback
 
   addBatchObservableCallback (callback, observables) {
     const instruments = elements(observables).filter(Observable.is)
@@ -197,28 +197,28 @@ class Meter {
   }
 }
 
-// A registered MeterProvider of another package, as a registry: what light-trace measures is recorded through it, and
-// light-trace exports nothing, or every request would be counted twice.
+// Adapts a registered MeterProvider of another package to the interface of a registry. light-trace then records its measurements
+// through it and exports no metrics itself; otherwise every request would be counted twice.
 
-/** @param {MeterProvider} provider of the API @param {MetricRegistry} ours logs what fails */
+/** @param {MeterProvider} provider the registered one @param {MetricRegistry} ours logs failures */
 function foreignRegistry (provider, ours) {
   const metric = (scope, instrument, { name, description, unit, isInteger = false, bounds }) => {
-    const [create, method] = instrument === 'histogram' ? ['createHistogram', 'record'] : ['createUpDownCounter', 'add'] // we have no others
+    const [create, method] = instrument === 'histogram' ? ['createHistogram', 'record'] : ['createUpDownCounter', 'add'] // light-trace uses no others
     const advice = bounds !== undefined && { advice: { explicitBucketBoundaries: bounds } }
     const target = ours.attempt(() => provider.getMeter(scope.name, scope.version)[create](name, { description, unit, valueType: isInteger ? INT : DOUBLE, ...advice }))
     const of = (list) => {
       const { omit = null } = ours.settings
       const attributes = toObject((omit === null ? list : omit.strip(list)).map(own))
       const record = (value) => {
-        ours.attempt(() => target?.[method](value, attributes)) // when a response closes, where nothing catches
+        ours.attempt(() => target?.[method](value, attributes)) // called when a response closes, where nothing would catch an error
         return 0
       }
       return { isForgotten: false, record }
     }
-    // As many series as a metric of ours has, of which none is forgotten.
+    // The same limit of series as our own metrics, but series are never forgotten.
     return { seriesMax: 2000, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
   }
-  return { metric, exemplarFlags: { mask: 0, set: 0 } } // exemplars are the provider's own affair
+  return { metric, exemplarFlags: { mask: 0, set: 0 } } // the provider takes its own exemplars
 }
 
 module.exports = { MeterProvider, foreignRegistry }

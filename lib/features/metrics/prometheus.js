@@ -1,8 +1,8 @@
 'use strict'
 
-// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. The text is made
-// in pieces, so that two thousand series neither hold the event loop nor lie in memory at once. Its values are cumulative, also where
-// OTLP gets deltas.
+// Metrics as text for Prometheus: the text format 0.0.4, and OpenMetrics 1.0, which has exemplars and units. The text is generated
+// in pieces, so that two thousand series neither block the event loop nor are in memory at once. Values are cumulative, even if
+// OTLP sends deltas.
 
 const cluster = require('node:cluster')
 const { createServer } = require('node:http')
@@ -11,10 +11,10 @@ const clock = require('../../runtime/timers.js')
 const { startOf } = require('./encoder.js')
 const { mergeBuckets } = require('./histograms.js')
 
-// Names, labels and numbers as Prometheus has them.
+// Names, labels and numbers in Prometheus form.
 // https://opentelemetry.io/docs/specs/otel/compatibility/prometheus_and_openmetrics/
 
-// A unit may be any text, also `constructor`, so these tables have no prototype.
+// A unit may be any text, even `constructor`, so these tables have no prototype.
 const TIMES = { d: 'days', h: 'hours', min: 'minutes', s: 'seconds', ms: 'milliseconds', us: 'microseconds', ns: 'nanoseconds' }
 const BINARY = { By: 'bytes', KiBy: 'kibibytes', MiBy: 'mebibytes', GiBy: 'gibibytes', TiBy: 'tibibytes' }
 const DECIMAL = { KBy: 'kilobytes', MBy: 'megabytes', GBy: 'gigabytes', TBy: 'terabytes', '%': 'percent' }
@@ -22,7 +22,7 @@ const PHYSICAL = { m: 'meters', V: 'volts', A: 'amperes', J: 'joules', W: 'watts
 const UNITS = { __proto__: null, ...TIMES, ...BINARY, ...DECIMAL, ...PHYSICAL }
 const PER = { __proto__: null, s: 'second', m: 'minute', h: 'hour', d: 'day', w: 'week', mo: 'month', y: 'year' }
 
-/** The unit as a word, '' where there is none. Text in braces, as `{request}`, is an annotation and is left out. */
+/** The unit as a word, or '' without one. Text in braces, like `{request}`, is an annotation and is left out. */
 function unitName (unit) {
   const plain = unit.replace(/\{[^{}]*\}/g, '').trim()
   if (plain === '' || plain === '1') return ''
@@ -33,7 +33,7 @@ function unitName (unit) {
   return words.join('_')
 }
 
-/** The name of a metric's family, without the `_total` of counters. */
+/** The name of a metric's family, without the `_total` suffix of counters. */
 function familyName ({ name, unit, kind, isMonotonic }) {
   const isCounter = kind === 'sum' && isMonotonic
   const suffix = unit === '1' && kind === 'gauge' ? 'ratio' : unitName(unit)
@@ -48,13 +48,13 @@ function clean (name) {
   return /^[0-9]/.test(text) ? `_${text}` : text
 }
 
-// Prometheus reserves these names, and refuses a whole scrape in which one of them stands twice. A label that collides with them becomes
-// `exported_` and its name, as Prometheus itself does with labels of a target.
+// Prometheus reserves these label names, and rejects a whole scrape if one of them appears twice in a series. A label with a reserved
+// name gets the prefix `exported_`, which is what Prometheus itself does with the labels of a target.
 const RESERVED = /^(?:__|le$|otel_scope_(?:name|version)$)/
 
 /**
- * Writes a flat list of attributes as labels, without braces, sorted by key, so that equal attributes give equal text. Keys that become
- * the same name share it, with their values joined. Prometheus takes an empty value for a missing label, so there is none.
+ * Writes a flat list of attributes as labels, without braces, sorted by key, so that equal attributes give equal text. If several keys
+ * become the same label name, their values are joined. Empty values are left out, because Prometheus treats them as missing labels.
  */
 function labelsOf (list) {
   const pairs = []
@@ -88,7 +88,7 @@ function numberText (value) {
   return value === Infinity ? '+Inf' : value === -Infinity ? '-Inf' : String(value)
 }
 
-/** What ends a bucket's line up to its count; OpenMetrics wants a bound to look like a float. */
+/** The `le` label of each bucket's line, up to its count. OpenMetrics requires a bound to look like a float. */
 function boundTexts (bounds, isOpenMetrics) {
   return Array.from(bounds, (bound) => {
     const text = numberText(bound)
@@ -99,17 +99,17 @@ function boundTexts (bounds, isOpenMetrics) {
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 const OPEN_METRICS = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
-// Exponential buckets are written as explicit ones. At this scale there are two for each power of two: some
-// forty from a millisecond to a hundred seconds.
+// Exponential buckets are written as explicit ones. At this scale there are two for each power of two: about
+// 34 from a millisecond to a hundred seconds.
 const SCALE_SHOWN_MAX = 1
 
 /**
- * Yields the text in pieces, of one series each. It is valid whatever is in the metrics: of series that have the same name and labels
- * here the first one stays.
+ * Yields the text in pieces of one series each. The text is always valid: if several series end up with the same name and labels,
+ * only the first is written.
  * @param {Iterable<{ scope: Scope, metrics: Metric[] }>} scopes
- * @param {object} resource its attributes, which become target_info
- * @param {{ isOpenMetrics: boolean, ownScope: string, onDropped (metric: Metric, count: number): void }} options ownScope: its
- *   metrics have no scope labels, and come first; onDropped hears of series that are left out
+ * @param {object} resource the resource's attributes, which become target_info
+ * @param {{ isOpenMetrics: boolean, ownScope: string, onDropped (metric: Metric, count: number): void }} options ownScope: the
+ *   scope whose metrics have no scope labels and come first; onDropped: called for series that are left out
  */
 function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped }) {
   const now = clock.nanosOf(clock.now())
@@ -119,7 +119,7 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped })
     const seen = new Set()
     for (const { metric, scope } of family.members) {
       const scopeLabels = scope.name === ownScope ? '' : scopeLabelsOf(scope)
-      const ends = metric.bounds === null ? null : boundTexts(metric.bounds, isOpenMetrics) // of all its series
+      const ends = metric.bounds === null ? null : boundTexts(metric.bounds, isOpenMetrics) // shared by all its series
       for (const series of metric.list.slice()) {
         if (series.labels === '') series.labels = [labelsOf(series.attributes), scopeLabels].filter((text) => text !== '').join()
         if (seen.has(series.labels)) onDropped(metric, 1)
@@ -131,10 +131,10 @@ function * exposition (scopes, resource, { isOpenMetrics, ownScope, onDropped })
   if (isOpenMetrics) yield '# EOF\n'
 }
 
-// What the samples of a family are called beside its own name. No other family may have one of them.
+// The suffixes of a family's samples. No other family may use one of the resulting names.
 const SUFFIXES = { gauge: [''], counter: ['', '_total', '_created'], histogram: ['', '_bucket', '_sum', '_count', '_created'] }
 
-/** Metrics by their Prometheus name. Two of one name stand together if they are of one type; else the first one stays. */
+/** Groups metrics by Prometheus name. Metrics with the same name and type share a family; if the types differ, only the first is kept. */
 function families (scopes, ownScope, onDropped) {
   const taken = new Map([['target', null], ['target_info', null]]) // name of a family or its samples -> the family
   const found = []
@@ -174,9 +174,9 @@ function headText ({ name, type, members }, isOpenMetrics) {
 function seriesText ({ name, type }, metric, series, isOpenMetrics, ends, now) {
   const { labels, value, exemplars } = series
   const braced = labels === '' ? '' : `{${labels}}`
-  // Of an observable counter what it has counted began before it was first asked; a gauge has no beginning.
+  // An observable counter started counting at an unknown time before its first callback; a gauge has no start.
   const isBegun = isOpenMetrics && type !== 'gauge' && !metric.isObservable
-  // Without it, what came before the first scrape is in no rate.
+  // Without `_created`, no rate includes what was counted before the first scrape.
   const created = isBegun ? `${name}_created${braced} ${timeText(startOf(series, now))}\n` : ''
   if (type === 'histogram') return histogramLines(name, braced, series, isOpenMetrics, ends) + created
   const exemplar = isOpenMetrics && type === 'counter' && exemplars !== null ? exemplarText(exemplars[0]) : ''
@@ -191,7 +191,7 @@ function histogramLines (name, braced, series, isOpenMetrics, texts) {
   let total = 0
   for (let i = 0; i < bounds.length; i++) {
     total += counts[i]
-    if (bounds[i] < 0) continue // values are never below zero, and OpenMetrics has no sum where a bound is
+    if (bounds[i] < 0) continue // values are never negative, and OpenMetrics forbids a sum if a bound is
     const exemplar = isOpenMetrics && exemplars !== null ? exemplarText(exemplars[i]) : ''
     text += `${begin}${ends[i]}${total}${exemplar}\n`
   }
@@ -199,8 +199,8 @@ function histogramLines (name, braced, series, isOpenMetrics, texts) {
 }
 
 /**
- * An exponential histogram with explicit bounds. Neighbouring buckets are added up to a scale of one: their bounds lie on those
- * of the finer scales. At both ends of what a number can be, several of them have one bound.
+ * Converts an exponential histogram to explicit bounds. Neighbouring buckets are merged until the scale is at most 1: the bounds of
+ * a coarser scale are also bounds of the finer ones. At both ends of a double's range, several buckets get the same bound and are merged.
  */
 function shownBuckets (series) {
   const scale = Math.min(series.scale, SCALE_SHOWN_MAX)
@@ -208,7 +208,7 @@ function shownBuckets (series) {
   const kept = series.exemplars === null ? [] : series.exemplars.filter((exemplar) => exemplar !== null)
   const shown = { bounds: [], counts: [], exemplars: [] }
   const add = (bound, count) => {
-    const below = shown.bounds.at(-1) ?? 0 // what of zero and less has no bucket of its own
+    const below = shown.bounds.at(-1) ?? 0 // the first bucket starts at zero
     if (below === bound && shown.bounds.length > 0) {
       shown.counts[shown.counts.length - 1] += count
       return
@@ -229,7 +229,7 @@ function exemplarText (exemplar) {
   return ` # {trace_id="${traceId}",span_id="${spanId}"} ${numberText(value)} ${timeText(clock.nanosOf(timeMs))}`
 }
 
-/** Seconds, to the millisecond. */
+/** Seconds with three decimals. */
 function timeText (nanos) {
   return `${nanos / 1000000000n}.${String(nanos / 1000000n % 1000n).padStart(3, '0')}`
 }
@@ -251,7 +251,7 @@ function negotiate (accept) {
   return quality(accept, /^application\/openmetrics-text\b/) > plain ? OPEN_METRICS : TEXT
 }
 
-/** The best weight that is given to a type. An OpenMetrics version that we do not speak does not count. */
+/** The highest `q` value of a type. OpenMetrics versions that we do not support are ignored. */
 function quality (accept, type) {
   let best = 0
   for (const range of accept.toLowerCase().split(',')) {
@@ -263,22 +263,22 @@ function quality (accept, type) {
   return best
 }
 
-// OTEL_METRICS_EXPORTER=prometheus: a server of its own, for /metrics alone.
+// OTEL_METRICS_EXPORTER=prometheus: a separate server that answers only /metrics.
 
-const RETRY_MS = 1000 // the process that has the port may be about to end
+const RETRY_MS = 1000 // the process that uses the port may be about to exit
 
-/** Returns what ends it. */
+/** Returns the function that closes the server. */
 function startPrometheusServer ({ host, port }, metrics, report) {
   const server = createServer((request, response) => {
     const [path] = request.url.split('?')
     if (path !== '/metrics' || (request.method !== 'GET' && request.method !== 'HEAD')) return response.writeHead(404).end()
     metrics.scrape(request.headers.accept).then(({ type, body }) => {
       response.writeHead(200, { 'content-type': type })
-      pipeline(body, response, () => {}) // a scraper that leaves is no error
+      pipeline(body, response, () => {}) // a scraper that disconnects is not an error
     }, () => response.writeHead(500).end())
   })
   let timer = null
-  // Exclusive: else the workers of a cluster share the port, and each scrape is another worker's.
+  // Exclusive: otherwise the workers of a cluster share the port, and each scrape reaches a different worker.
   const listen = () => server.listen({ port, host, exclusive: true })
   server.on('error', (error) => {
     const why = cluster.isWorker ? 'each cluster worker has its own metrics and needs its own port' : 'light-trace retries'
@@ -286,7 +286,7 @@ function startPrometheusServer ({ host, port }, metrics, report) {
     timer = clock.setTimeout(listen, RETRY_MS).unref()
   })
   listen()
-  server.unref() // it is no reason to live
+  server.unref() // it does not keep the process alive
   return () => {
     clock.clearTimeout(timer)
     server.close()

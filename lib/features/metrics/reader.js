@@ -1,11 +1,11 @@
 'use strict'
 
-// When metrics are collected: every interval, at a flush, once more at the end, and sooner where an attempt has failed. There is
-// never more than one collection at a time. And what becomes of one: it is sent by OTLP, or written to standard output.
+// Decides when metrics are collected: at every interval, at a flush, once at the end, and sooner after a failed attempt. Only one
+// collection runs at a time. Sends each collection by OTLP, or writes it to standard output.
 //
-// Nothing is kept of a cumulative one that could not be sent: it is worth only its newest copy, so a retry collects anew. Deltas
-// are sent again as they were, byte for byte, before what came since: if it was only the answer that was lost, a backend can tell
-// by their interval that it has them.
+// A cumulative collection that could not be sent is discarded: only the newest values matter, so a retry collects again. Deltas are
+// sent again byte for byte, before newer ones: if only the response was lost, a backend recognises by their interval that it
+// already has them.
 
 const clock = require('../../runtime/timers.js')
 const { DURATION_MAX_MS, setTimeout, clearTimeout, setImmediate, monotonicNow } = require('../../runtime/timers.js')
@@ -13,9 +13,9 @@ const { messageOf } = require('../../runtime/report.js')
 const { flushAtExit, forgetAtExit, settleWithin } = require('../../export/exporter.js')
 const { backoffMs } = require('../../export/http/retry.js')
 
-const NO_RETRY = -1 // the next one at its interval
+const NO_RETRY = -1 // the next collection is at its interval
 
-// A server that takes less than this in one request takes no metrics.
+// Batches are not split below this size: a server that rejects it accepts no metrics at all.
 const BATCH_BYTES_MIN = 16 * 1024
 
 class MetricReader {
@@ -25,36 +25,36 @@ class MetricReader {
   #timer = null
   #intervalMs
   #nextAt
-  #dueAt = 0 // when the timer has something to do: at the next interval, or at a retry
-  #notBefore = 0 // a collector has asked for a pause until then
+  #dueAt = 0 // when the next interval or retry is due
+  #notBefore = 0 // the end of a pause that the collector asked for
   #isRunning = false
-  #last = Promise.resolve(NO_RETRY) // the collection that began last, or waits for the one before it
-  #next = null // one that has not begun, where a flush waits for it
+  #last = Promise.resolve(NO_RETRY) // the newest collection; it may still wait for the one before it
+  #next = null // a collection that a flush waits for and that has not begun
   #isClosed = false
-  #http = null // once there is something to send
+  #http = null // created when there is something to send
   #isHeld = false
-  #deliveredMs = -Infinity // when what the collector has was collected
-  #failures = 0 // since something was delivered
-  #held = null // one with deltas, or what is left of it, that the collector may have: { nowMs, batches }
+  #deliveredMs = -Infinity // when the last delivered collection was taken
+  #failures = 0 // since the last delivery
+  #held = null // the rest of a collection with deltas that must be sent again: { nowMs, batches }
   #isOver = false
 
   /**
    * @param {{ registry: MetricRegistry, encoder: import('./encoder').MetricEncoder | import('./encoder').MetricJson, log: import('../../export/log').ExportLog,
    *   connect (): Pick<OtlpHttp, 'post' | 'hold' | 'abort' | 'close'>, prefix: ExportRequestPrefix | null,
    *   report: Report, stats: import('../../export/pipeline').Stats, intervalMs: number, closeTimeoutMs: number, suppress: <T>(fn: () => T) => T }} options
-   *   connect: asked when there is something to send; prefix: what stands before a body, if it is not whole
+   *   connect: called when there is something to send; prefix: the start of a request, if `body` is only its rest
    */
   constructor (options) {
     this.#options = options
     this.#stats = options.stats
     this.#log = options.log
-    this.#intervalMs = options.intervalMs < DURATION_MAX_MS ? options.intervalMs : Infinity // only at a flush, and at the end
+    this.#intervalMs = options.intervalMs < DURATION_MAX_MS ? options.intervalMs : Infinity // collects only at a flush and at the end
     const firstMs = firstAfterMs(this.#intervalMs, Math.random())
     this.#nextAt = monotonicNow() + firstMs
     options.suppress(() => this.#arm(firstMs))
   }
 
-  /** Collects and sends what there is. Resolves when that is over, or after `timeoutMs`; never rejects. */
+  /** Collects and sends. Resolves when that is done, or after `timeoutMs`; never rejects. */
   async flush (options) {
     if (this.#isClosed) return
     const { timeoutMs, isFrozenNext = false } = options ?? {}
@@ -63,7 +63,7 @@ class MetricReader {
     await this.#atMost(ms, () => (this.#next ??= this.#collectAfterLast(false)), isFrozenNext)
   }
 
-  /** The last collection: one attempt, and then everything is given back. Idempotent; never rejects. */
+  /** Makes one attempt to send the last collection, then releases everything. Idempotent; never rejects. */
   async close () {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -74,7 +74,7 @@ class MetricReader {
     this.#http?.close()
   }
 
-  /** Called by the one `beforeExit` listener of the process. */
+  /** Called by the process's single `beforeExit` listener. */
   flushBeforeExit () { this.flush() }
 
   #arm (ms) {
@@ -90,9 +90,9 @@ class MetricReader {
   async #onTimer () {
     const intervalMs = this.#intervalMs
     const now = monotonicNow()
-    // A timer may fire within 1 ms before its time; one of more than 24 days fires earlier.
+    // A timer may fire up to 1 ms early; one of more than 24 days fires much earlier.
     if (now + 1 < this.#dueAt) return this.#arm(this.#dueAt - now)
-    // From start to start, and what a blocked loop has missed is not made up for.
+    // Intervals run from start to start. Those that a blocked event loop missed are skipped.
     if (now + 1 > this.#nextAt) this.#nextAt += intervalMs * Math.ceil((now - this.#nextAt + 1) / intervalMs)
     const retryMs = !this.#isRunning && now >= this.#notBefore ? await this.#collectAfterLast(false) : -1
     const untilNext = Math.max(1, this.#nextAt - monotonicNow())
@@ -101,7 +101,7 @@ class MetricReader {
 
   #collectAfterLast (isLast) { return (this.#last = this.#last.then(() => this.#collect(isLast))) }
 
-  /** Returns when the next attempt is due. Never rejects. */
+  /** Returns the milliseconds until the next attempt, or NO_RETRY. Never rejects. */
   async #collect (isLast) {
     this.#isRunning = true
     this.#next = null
@@ -119,7 +119,7 @@ class MetricReader {
     return retryMs
   }
 
-  /** Holds the process while `work` lasts, at most `ms`. */
+  /** Keeps the process alive while `work` runs, for at most `ms`. */
   async #atMost (ms, work, wasFrozen = false) {
     const late = await this.#options.suppress(() => {
       this.#isHeld = true
@@ -131,9 +131,9 @@ class MetricReader {
     this.#http?.hold(false)
   }
 
-  // ---- what becomes of a collection
+  // ---- sending a collection
 
-  /** Returns when the next attempt is due. */
+  /** Returns the milliseconds until the next attempt, or NO_RETRY. */
   async send (isLast) {
     if (this.#isOver || this.#http?.isAbsent) return NO_RETRY
     const held = this.#held
@@ -154,15 +154,15 @@ class MetricReader {
         this.#options.encoder.batchBytes = Math.floor(batches[i].length / 2)
         return this.send(isLast)
       }
-      batches[i].delivered() // for good: what a delta held is lost
+      batches[i].delivered() // rejected for good: its deltas are lost
       this.#log.refused(outcome, batches[i].points)
     }
     this.#deliveredMs = nowMs
     if (this.#options.encoder.takesDeltas) this.#options.registry.startInterval(nowMs)
-    return held === null ? NO_RETRY : this.send(isLast) // what came since
+    return held === null ? NO_RETRY : this.send(isLast) // then send what was recorded since
   }
 
-  /** All batches, made in steps between which others run. */
+  /** Encodes all batches in steps, between which other code runs. */
   async #encoded () {
     const nowMs = clock.now()
     const batches = []
@@ -191,7 +191,7 @@ class MetricReader {
   }
 
   #onRetry (nowMs, batches, outcome) {
-    const areHeld = batches.some(({ deltas }) => deltas.length > 0) // of a cumulative one newer ones are sent, which say as much
+    const areHeld = batches.some(({ deltas }) => deltas.length > 0) // cumulative points need no resend: newer ones include them
     if (areHeld) this.#held = { nowMs, batches }
     this.#failures++
     this.#log.willRetry(outcome, areHeld ? pointsIn(batches) : 0)
@@ -210,7 +210,7 @@ class MetricReader {
 
 function pointsIn (batches) { return batches.reduce((sum, { points }) => sum + points, 0) }
 
-/** When the first collection is due: after half an interval to one and a half, so that a fleet which starts at once does not export at once. */
+/** The delay of the first collection: 0.5 to 1.5 intervals, so that a fleet that starts at once does not export at the same time. */
 function firstAfterMs (intervalMs, random) { return intervalMs * (0.5 + random) }
 
 module.exports = { MetricReader, firstAfterMs }

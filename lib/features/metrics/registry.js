@@ -1,6 +1,6 @@
 'use strict'
 
-// All metrics of one application, by their scope, and what runs before each collection: the callbacks of observable instruments.
+// All metrics of one application by scope, and the callbacks of observable instruments, which run before each collection.
 
 const clock = require('../../runtime/timers.js')
 const { parentIn, SAMPLED } = require('../../context/trace-context.js')
@@ -8,26 +8,27 @@ const { settleWithin } = require('../../export/exporter.js')
 const { attributeList, NumberSeries, SeriesIndex, own } = require('./series.js')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms.js')
 
-// One metric and its series, each for one set of attributes. There are no more than its limit: what comes beyond goes into one
-// series that says so. Two kinds give their places to new ones: with delta temporality, series that were delivered and then
-// stayed quiet; of observables, those that the last round did not see. Their holders see `isForgotten` and ask for them again.
+// A metric and its series, one for each set of attributes. The number of series is limited: attributes beyond the limit share one
+// overflow series. Two kinds of series are forgotten to make room for new ones: with delta temporality, those that were delivered
+// and not used since; of observables, those that the last round did not report. Code that holds a series checks `isForgotten` and
+// then asks for the series again.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#cardinality-limits
 
 const ATTRIBUTES_MAX = 128
-// Of the texts of all series of one metric: a thousand for each.
+// The keys of all series of one metric: a thousand characters each.
 const CHARS_MAX = 2_000_000
 const EXPONENTIAL_BUCKETS_MAX = 160
 const OVERFLOW = Object.freeze(['otel.metric.overflow', true])
 
 class Metric {
   #series = new Map() // canonical text of the attributes -> series
-  #chars = 0 // of its keys
-  #index // finds a series by the attributes objects that the API is given
+  #chars = 0 // the length of all keys of #series
+  #index // finds the series of an attributes object that the API was given
   #overflow = null
-  #sweptAt = NaN // the interval or round in which quiet series were last looked for
-  #observed = new Map() // series -> value, of an observable's round that is not over
-  #roundMs // when the last one was over
-  #overflowed = 0 // what the overflow of an observable was then
+  #sweptAt = NaN // the interval or round of the last search for quiet series
+  #observed = new Map() // series -> value, in the current round of an observable
+  #roundMs // when the last round ended
+  #overflowed = 0 // the value of an observable's overflow series in the last round
   #registry
   #omit
 
@@ -36,7 +37,7 @@ class Metric {
     this.description = descriptor.description
     this.unit = descriptor.unit
     this.kind = descriptor.kind
-    this.bounds = descriptor.bounds // of explicit buckets, else null
+    this.bounds = descriptor.bounds // of explicit buckets, or null
     this.isInteger = descriptor.isInteger
     this.isMonotonic = descriptor.isMonotonic
     this.isObservable = descriptor.isObservable
@@ -44,16 +45,16 @@ class Metric {
     this.seriesMax = registry.settings.seriesMax ?? SERIES_MAX
     this.attributeLengthMax = registry.settings.attributeLengthMax
     this.sweeps = 0 // how often series were forgotten
-    this.deltaStartMs = -1 // where the first interval of a new series begins
-    this.openedMs = descriptor.openedMs // since when it is measured
+    this.deltaStartMs = -1 // the start of a new series' first interval
+    this.openedMs = descriptor.openedMs // when measuring began
     this.#roundMs = descriptor.openedMs
-    this.list = [] // the series that a collection sees
+    this.list = [] // the series that are exported
     this.#registry = registry
     this.#omit = registry.settings.omit ?? null
     this.#index = new SeriesIndex(this)
   }
 
-  /** The series of an attributes object, made when it is first seen. Never throws. */
+  /** The series of an attributes object, created when the attributes are first seen. Throws only if a getter of theirs throws. */
   // HOT, once per recording through the API.
   at (attributes) {
     if (attributes === undefined || attributes === null) return this.of([])
@@ -66,15 +67,15 @@ class Metric {
     return series
   }
 
-  /** The series of a flat list of checked attributes; the overflow series where there are too many. */
+  /** The series of a flat list of checked attributes, or the overflow series at the limit. */
   of (all) {
     const list = this.#omit === null ? all : this.#omit.strip(all)
     const key = canonical(list)
     const found = this.#series.get(key)
     if (found !== undefined) return found
-    // The last place is the overflow's.
+    // The last place is reserved for the overflow series.
     const isFull = this.#series.size >= this.seriesMax - 1 || this.#chars + key.length > CHARS_MAX
-    // What an observable counter has reported in the overflow stays there: with a series of its own it would count twice.
+    // Once an observable counter has reported in the overflow series, it stays there: a series of its own would count it twice.
     const stays = this.#overflow !== null && this.isObservable && this.isMonotonic
     if (stays || (isFull && !this.#forgetQuiet())) return this.#overflowing()
     const series = this.#add(Object.freeze(list.map(own)))
@@ -93,7 +94,7 @@ class Metric {
   }
 
   #add (attributes) {
-    if (this.isObservable) return new NumberSeries(attributes, this.#roundMs, false) // it is in the list when its round is over
+    if (this.isObservable) return new NumberSeries(attributes, this.#roundMs, false) // endRound() adds it to the list
     const series = this.#newSeries(attributes, clock.now())
     this.list.push(series)
     return series
@@ -105,8 +106,8 @@ class Metric {
     return new NumberSeries(attributes, startMs, this.kind === 'sum')
   }
 
-  // Makes room. Once for each delivery or round, so that a request does not look through thousands of series again and again.
-  // Cumulative series of what is no observable are exported for ever.
+  // Makes room for new series, at most once for each delivery or round, so that not every request searches thousands of series.
+  // Cumulative series are never forgotten, except those of observables.
   #forgetQuiet () {
     const { isObservable } = this
     const now = isObservable ? this.#roundMs : this.deltaStartMs
@@ -125,16 +126,16 @@ class Metric {
     return this.#series.size < size
   }
 
-  /** Where the interval of a delta begins: at the last delivery, or with the metric. */
+  /** The start of a delta's interval: the last delivery, or the start of the metric. */
   intervalStart (series) {
     if (this.deltaStartMs === -1) return series.delivered?.atMs ?? Math.min(this.openedMs, series.startMs)
     return Math.max(series.delivered?.atMs ?? -1, this.deltaStartMs)
   }
 
-  /** Whether `series` is the one for all that is over the limit. */
+  /** Whether `series` is the overflow series. */
   isOverflow (series) { return series === this.#overflow }
 
-  /** Keeps a value until the round is over. Where several share a series, sums are added up; else the last value of a round counts. */
+  /** Keeps a value until the round ends. If several values share a series, sums are added up; otherwise the last value counts. */
   observe (series, value) {
     const isShared = series === this.#overflow || this.#omit !== null
     const before = isShared && this.kind === 'sum' ? this.#observed.get(series) ?? 0 : 0
@@ -142,12 +143,12 @@ class Metric {
   }
 
   /**
-   * Ends an observation round: its values count now. What was not observed is not exported, but not forgotten either: a callback
-   * may have failed, and what it has counted must not count again.
+   * Ends a round of observations and records its values. A series that was not observed is not exported, but it is kept: its callback
+   * may have failed, and its count must not be added again later.
    */
   endRound () {
     for (const [series, value] of this.#observed) {
-      // A sum of counters grows by what they have gained together; it does not fall when one of them is gone.
+      // The overflow of a counter grows by the increase of the sum. It does not fall when one of the counters disappears.
       const isGrowing = series === this.#overflow && this.isMonotonic
       series.record(isGrowing ? series.value + Math.max(0, value - this.#overflowed) : value)
       if (series === this.#overflow) this.#overflowed = value
@@ -158,7 +159,7 @@ class Metric {
   }
 }
 
-/** The same text for the same attributes in any order. JSON tells '1' from 1; NaN and infinities it does not know. */
+/** The same text for the same attributes in any order. JSON distinguishes '1' from 1, but has no NaN or infinities. */
 function canonical (list) {
   if (list.length === 0) return ''
   const pairs = []
@@ -172,19 +173,19 @@ function canonical (list) {
 function byKey ([a], [b]) { return a < b ? -1 : 1 }
 
 const SERIES_MAX = 2000
-// Instruments are named after what they count. Names made of user data must not pile up.
+// A limit for applications that put user data into instrument names.
 const METRICS_MAX = 1000
-// One that never answers must not stop all metrics.
+// A callback that never settles must not stop all metrics.
 const CALLBACKS_MS = 5000
 
-// Which instruments report differences: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
+// Which instruments report deltas: OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE.
 const DELTA_INSTRUMENTS = {
   cumulative: [],
   delta: ['counter', 'observableCounter', 'histogram'],
   lowmemory: ['counter', 'histogram']
 }
 
-// Of OTEL_METRICS_EXEMPLAR_FILTER: which bits of a span's flags are taken, and which count as set.
+// OTEL_METRICS_EXEMPLAR_FILTER: which bits of a span's flags are checked, and which always count as set.
 const EXEMPLAR_FLAGS = {
   trace_based: { mask: SAMPLED, set: 0 },
   always_on: { mask: SAMPLED, set: SAMPLED },
@@ -206,7 +207,7 @@ class MetricRegistry {
   #metrics = new Map() // scope key, instrument, name ... -> metric
   #observables = [] // the metrics of observable instruments
   #providers = []
-  #roundMs = clock.now() // when the last round of observations was over
+  #roundMs = clock.now() // when the last round of observations ended
   #running = null
   #unanswered = new Set() // callbacks whose promise has not settled
   #activeContext
@@ -214,7 +215,7 @@ class MetricRegistry {
   /**
    * @param {{ temporality: 'cumulative' | 'delta' | 'lowmemory', histograms: 'explicit' | 'exponential',
    *   exemplars: 'trace_based' | 'always_on' | 'always_off', seriesMax?: number, attributeLengthMax: number, ownScope?: string, omit?: import('../omit').Omission | null }} settings
-   *   ownScope: the key of that whose metrics are no application's
+   *   ownScope: the key of light-trace's own scope
    */
   constructor (settings, report, activeContext) {
     this.settings = settings
@@ -228,13 +229,13 @@ class MetricRegistry {
    * The metric of an instrument: the same one for the same scope, kind, name and unit.
    * @param {Scope} scope @param {string} instrument one of INSTRUMENTS
    * @param {{ name: string, description?: string, unit?: string, isInteger?: boolean, bounds?: number[] }} options
-   * @returns {Metric | null} null where there are too many
+   * @returns {Metric | null} null at the limit of metrics
    */
   metric (scope, instrument, { name, description = '', unit = '', isInteger = false, bounds }) {
     const key = JSON.stringify([scope.key, instrument, name.toLowerCase(), unit])
     const found = this.#metrics.get(key)
     if (found !== undefined) return found
-    // Our own are few, and always have room.
+    // Our own metrics are few, and exempt from the limit.
     if (this.#metrics.size >= METRICS_MAX && scope.key !== this.settings.ownScope) {
       this.report.warn('LT_WARN_METRIC_LIMIT', `the limit of ${METRICS_MAX} metrics is reached: '${name}' and later ones are not recorded. Do not put data in metric names`)
       return null
@@ -265,10 +266,10 @@ class MetricRegistry {
     metrics.push(metric)
   }
 
-  /** Asks the observable instruments of `provider` at each collection, while they record here. */
+  /** Calls the callbacks of `provider` at each collection, as long as it records to this registry. */
   addProvider (provider) { this.#providers.push(provider) }
 
-  /** The span whose ids a measurement made in `context` is kept with, or undefined. */
+  /** The span for the exemplar of a measurement in `context`, or undefined. */
   exemplarSpan (context) {
     const { mask, set } = this.exemplarFlags
     if (mask === 0) return undefined
@@ -278,13 +279,13 @@ class MetricRegistry {
 
   failed (error, name) { this.report.failed('LT_WARN_METRIC_CALLBACK', whatFailed(name), error) }
 
-  /** What code that is not ours returns; undefined where it throws, which is logged. */
+  /** Calls code that is not ours, and returns its result. If it throws, logs that and returns undefined. */
   attempt (fn, name) { return this.report.attempt('LT_WARN_METRIC_CALLBACK', whatFailed(name), fn) }
 
-  /** All scopes with their metrics, in the order in which they were made. */
+  /** All scopes with their metrics, in the order of their creation. */
   scopes () { return this.#scopes.values() }
 
-  /** All that was recorded before `ms` is delivered: the next deltas begin there. */
+  /** Everything recorded before `ms` was delivered, so the next deltas begin there. */
   startInterval (ms) {
     for (const metric of this.#metrics.values()) metric.deltaStartMs = ms
   }
@@ -293,7 +294,7 @@ class MetricRegistry {
     return Array.from(this.#metrics.values(), ({ list }) => list.length).reduce((all, count) => all + count, 0)
   }
 
-  /** Asks the observable instruments. Collections at once share one round: no callback runs beside itself. Never rejects. */
+  /** Runs the callbacks of observable instruments. Concurrent collections share one round, so that no callback runs twice at once. Never rejects. */
   observe () {
     clock.anchor()
     if (this.#running !== null) return this.#running
@@ -306,7 +307,7 @@ class MetricRegistry {
     const round = { isOpen: true }
     const waiting = []
     for (const callback of callbacks) {
-      if (this.#unanswered.has(callback)) continue // each round would wait for it anew
+      if (this.#unanswered.has(callback)) continue // or every round would wait for it again
       this.attempt(() => {
         const answer = callback.ask(round)
         if (typeof answer?.then === 'function') waiting.push(this.#answered(callback, answer))
@@ -328,7 +329,7 @@ class MetricRegistry {
   }
 }
 
-/** @param {string} [name] of a metric of the application's; the provider may fail for itself */
+/** @param {string} [name] of an application's metric; undefined if the provider itself failed */
 function whatFailed (name) {
   return name === undefined ? 'a metric provider failed' : `the callback of the metric '${name}' failed`
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// What the process and V8 do. All of it is read when metrics are collected; nothing runs per request. Only the delay of the
-// event loop has a timer, and garbage collection an observer, both Node's own.
+// Metrics of the process and of V8. They are read when metrics are collected; nothing runs per request. Only the event loop delay
+// needs a timer, and garbage collection an observer, both of which Node provides.
 // https://opentelemetry.io/docs/specs/semconv/runtime/nodejs-metrics/ and .../v8js-metrics/
 
 const { monitorEventLoopDelay, performance, PerformanceObserver, constants } = require('node:perf_hooks')
@@ -17,11 +17,11 @@ const GC_TYPES = {
   [constants.NODE_PERFORMANCE_GC_WEAKCB]: 'weakcb'
 }
 
-// Of the histogram that Node keeps.
+// Properties of Node's histogram.
 const DELAYS = { min: 'minimum', max: 'maximum', mean: 'mean', stddev: 'standard deviation' }
 const PERCENTILES = [50, 90, 99]
 
-/** Makes the instruments, and returns what ends them. */
+/** Creates the instruments, and returns a function that stops them. */
 function openRuntimeMetrics (meter) {
   const ends = [delay(meter), garbageCollection(meter)]
   eventLoop(meter)
@@ -113,10 +113,10 @@ function processUse (meter) {
   memory.addCallback((result) => result.observe(process.memoryUsage.rss()))
 }
 
-// What light-trace says about itself. Spans are counted in plain numbers all the time, which are read here.
+// Metrics of light-trace itself, read from the counters that it keeps anyway.
 // https://opentelemetry.io/docs/specs/semconv/otel/sdk-metrics/
 
-/** @param {Meter} meter of the API @param {() => object} snapshot what `app.lightTrace.stats()` answers */
+/** @param {Meter} meter of the API @param {() => object} snapshot returns what `app.lightTrace.stats()` returns */
 function openSelfMetrics (meter, snapshot) {
   const counter = (name, description) => meter.createObservableCounter(name, { unit: '{span}', valueType: 0, description })
   const upDown = (name, description) => meter.createObservableUpDownCounter(name, { unit: '{span}', valueType: 0, description })

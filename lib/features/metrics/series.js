@@ -1,8 +1,8 @@
 'use strict'
 
-// A series is what one metric holds for one set of attributes. It only ever grows, so that a pull is always cumulative. A delta
-// is the difference between now and a copy of what the backend has, and a newer copy takes its place when the backend has
-// that. What could not be delivered is in the next difference.
+// A series holds the values of one metric for one set of attributes. It is never reset, so a pull is always cumulative. A delta is
+// the difference between the series and a copy of the state that the backend has. The copy is replaced when a newer state has been
+// delivered, so the next delta includes what could not be delivered.
 
 const { setAttributes } = require('../../span/attributes.js')
 
@@ -11,28 +11,28 @@ class Series {
   constructor (attributes, startMs) {
     this.attributes = attributes
     this.startMs = startMs
-    this.startNanos = null // of a cumulative one, see lib/features/metrics/encoder.js
-    this.exemplars = null // an array with a slot for each bucket, made when the first exemplar comes
-    this.encoded = null // its attributes as bytes, see lib/features/metrics/encoder.js
-    this.labels = '' // its attributes as Prometheus labels, see lib/features/metrics/prometheus.js
-    this.delivered = null // the state that the backend has, where differences are exported
+    this.startNanos = null // of a cumulative series, see lib/features/metrics/encoder.js
+    this.exemplars = null // an array with a slot for each bucket, created with the first exemplar
+    this.encoded = null // the attributes as bytes, see lib/features/metrics/encoder.js
+    this.labels = '' // the attributes as Prometheus labels, see lib/features/metrics/prometheus.js
+    this.delivered = null // the state that the backend has, if deltas are exported
     this.isForgotten = false // see Metric
-    this.min = Infinity // of a histogram; of a delta those of its interval
+    this.min = Infinity // of a histogram; with deltas, of the current interval
     this.max = -Infinity
   }
 }
 
-/** One number: the sum of what was added, or the last value that was seen. */
+/** One number: a sum, or the last value. */
 class NumberSeries extends Series {
-  /** @param {boolean} isAdding false: the last value counts */
+  /** @param {boolean} isAdding whether values are summed; false: the last value counts */
   constructor (attributes, startMs, isAdding) {
     super(attributes, startMs)
     this.isAdding = isAdding
     this.value = 0
-    this.count = 0 // of recordings
+    this.count = 0 // recordings
   }
 
-  // HOT. Answers the slot for an exemplar.
+  // HOT. Returns the slot for an exemplar.
   record (value) {
     this.value = this.isAdding ? this.value + value : value
     this.count++
@@ -47,14 +47,14 @@ class NumberSeries extends Series {
   }
 
   since (before, state) {
-    // One that falls is a counter that has begun anew.
+    // A value that fell is a counter that was reset.
     return { ...state, value: state.value < before.value ? state.value : state.value - before.value }
   }
 }
 
 /**
- * The difference of a series, or null where nothing was recorded since. `atMs` is the time of the collection. `point` has the
- * members of a series that are written, `state` is what the backend has when it is delivered.
+ * The delta of a series, or null if nothing was recorded since the last delivery. `atMs` is the time of the collection. `point` has
+ * the values to write; `state` is what the backend has once they are delivered.
  */
 function takeDelta (series, atMs) {
   const before = series.delivered
@@ -65,17 +65,17 @@ function takeDelta (series, atMs) {
   return { series, point: before === null ? state : series.since(before, state), state }
 }
 
-// From an attributes object to its series without making a string: a tree of maps, one level for each key and one for each
-// value. Objects that are built by the same code have their keys in the same order, so they take the same branch.
+// Finds the series of an attributes object without creating a string. It is a tree of maps, with one level for each key and one for
+// each value. Objects that the same code creates have their keys in the same order, so they take the same branch.
 //
 //   { method: 'GET', status: 200 }    root -method-> -'GET'-> -status-> -200-> series
 //
-// The tree only finds. Which series there are is the metric's to say: the same attributes in another order
-// take another branch to the same series.
+// The tree is only an index: the metric owns the series. The same attributes in a different order take a different branch to the
+// same series.
 
-// Many orders or values must not grow the tree without end: beyond this many branches it begins anew.
+// Many orders or values must not grow the tree without limit: beyond this many branches it is cleared.
 const BRANCHES_PER_SERIES = 8
-// Longer texts have no branch, so that its memory is bounded too.
+// Longer texts get no branch, so that the tree's memory is bounded too.
 const BRANCH_CHARS_MAX = 256
 
 class Branch {
@@ -105,7 +105,7 @@ class SeriesIndex {
     this.#sweeps = this.#metric.sweeps
   }
 
-  /** The series of `attributes`, or null where they were not seen yet in this order, or it was forgotten. HOT */
+  /** The series of `attributes`, or null if they are new in this order or the series was forgotten. HOT */
   find (attributes) {
     let branch = this.#root
     for (const key in attributes) {
@@ -117,7 +117,7 @@ class SeriesIndex {
     return branch.series?.isForgotten === false ? branch.series : null
   }
 
-  /** The same for a flat list, by those of its keys that are in `keys`. HOT */
+  /** The same for a flat list; only the keys in `keys` count. HOT */
   findList (list, keys) {
     let branch = this.#root
     for (let i = 0; i < list.length; i += 2) {
@@ -128,7 +128,7 @@ class SeriesIndex {
     return branch.series?.isForgotten === false ? branch.series : null
   }
 
-  /** Remembers the series of an attributes object. */
+  /** Adds the series of an attributes object. */
   add (attributes, series) {
     const list = []
     for (const key in attributes) {
@@ -138,11 +138,14 @@ class SeriesIndex {
     this.addList(list, series)
   }
 
-  /** Remembers the series of a flat list. Arrays are compared by what is in them, so they have no branch; what overflows is without end. */
+  /**
+   * Adds the series of a flat list. Lists with an array value get no branch, because arrays are compared by their items. Lists that
+   * go to the overflow series get none either, because their number is unlimited.
+   */
   addList (list, series) {
     if (this.#metric.isOverflow(series)) return
     const { seriesMax, sweeps } = this.#metric
-    // What is forgotten is not held in memory, by the indexes of a hundred routes.
+    // Clears the tree after a sweep, so that the indexes of a hundred routes do not keep forgotten series in memory.
     if (this.#sweeps !== sweeps || this.#branches > seriesMax * BRANCHES_PER_SERIES) this.#begin()
     let branch = this.#root
     for (let i = 0; i < list.length; i += 2) {
@@ -164,8 +167,8 @@ class SeriesIndex {
 }
 
 /**
- * Attributes as a user gives them, as the flat list that a series keeps. Maps and bytes, which spans may have, name no series:
- * no backend of metrics knows them. Never throws but for what a getter of the user's throws.
+ * Converts a user's attributes to the flat list that a series keeps. Maps and bytes, which spans may have, are left out: no metrics
+ * backend supports them. It throws only if a getter of the user's throws.
  */
 function attributeList (attributes, countMax, lengthMax) {
   const all = []
@@ -175,7 +178,7 @@ function attributeList (attributes, countMax, lengthMax) {
   return list
 }
 
-// A part of a longer text would keep all of it in memory; V8 copies shorter ones.
+// A substring of this length or more keeps the whole string in memory; V8 copies shorter ones.
 const SLICE_CHARS_MIN = 13
 
 function own (value) {

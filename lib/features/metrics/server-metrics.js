@@ -1,7 +1,7 @@
 'use strict'
 
-// http.server.request.duration of every request, sampled or not. At its end `close` takes what its record knows: a ServerSpan, or where
-// there is none a RequestRecord, which has the same fields. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+// Records http.server.request.duration for every request, sampled or not. At the end of a request, `close` reads its record: a
+// ServerSpan, or a RequestRecord with the same fields. https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 
 const { HTTP_DURATION, keepExemplar, BODY_SIZE } = require('./histograms.js')
 const { attributeList, SeriesIndex } = require('./series.js')
@@ -12,11 +12,11 @@ const { OPEN } = require('../../context/trace-context.js')
 const { now } = require('../../runtime/timers.js')
 const { atOnce } = require('../../runtime/report.js')
 
-/** What is measured of a request that has no ServerSpan: it is not sampled, suppressed, or traced by an SDK. */
+/** The record of a request without a ServerSpan: it is not sampled, is suppressed, or is traced by an SDK. */
 class RequestRecord {
   /**
-   * @param {import('../../span/child-span').NonRecordingSpan | ServerSpan} span the request's, which records nothing,
-   *   belongs to an SDK, or has ended
+   * @param {import('../../span/child-span').NonRecordingSpan | ServerSpan} span the request's: it records nothing, belongs to an
+   *   SDK, or has ended
    * @param {number} start monotonic milliseconds @param {RouteInfo} route @param {PeerInfo} peer
    */
   // HOT, once per unsampled request where metrics are on. Budget: 1 object.
@@ -29,14 +29,14 @@ class RequestRecord {
     this.peer = peer
     this.httpStatus = 0
     this.errorType = ''
-    this.error = undefined // what was thrown, until the end decides whether it counts
+    this.error = undefined // what was thrown; the end decides whether it counts
     this.failed = NOT_FAILED
-    this.reply = null // Fastify's, until the end
+    this.reply = null // Fastify's; null again at the end
   }
 
   get apiSpan () { return this.span.apiSpan }
   get isTraced () { return this.span.isRecording() }
-  /** The ids that an exemplar takes. */
+  /** The ids for an exemplar. */
   get traceContext () { return this.span }
 
   fail (error) {
@@ -48,7 +48,7 @@ class RequestRecord {
   recordFailure (error) { this.fail(error) }
   keepFor (_reason) {}
 
-  /** Ends as ServerSpan.close does. HOT, once per unsampled request where metrics are on. */
+  /** Does what ServerSpan.close does. HOT, once per unsampled request where metrics are on. */
   close (httpStatus, unfinished) {
     this.httpStatus = httpStatus
     if (isBroken(httpStatus, unfinished)) this.errorType = errorTypeOf(httpStatus, unfinished, this)
@@ -57,12 +57,12 @@ class RequestRecord {
   }
 }
 
-// From an ended request to its series without making a string: the series hang on the route. A route of one method has one
-// entry for each scheme, protocol version, status and error that it was seen with: most often one or two.
+// Finds the series of an ended request without creating a string. Each route and method has a linked list of entries, one for each
+// combination of scheme, protocol version, status and error: usually one or two.
 
-const SWITCHING_PROTOCOLS = 101 // a WebSocket's hours are no latency
+const SWITCHING_PROTOCOLS = 101 // the hours that a WebSocket is open are not a latency
 
-// A route with more entries than this makes new ones, for the rarer errors, each time.
+// The most entries that a route keeps. Beyond that, a request with a new combination gets a temporary entry.
 const ENTRIES_PER_ROUTE_MAX = 64
 
 class Entry {
@@ -71,12 +71,12 @@ class Entry {
     this.errorType = errorType
     this.scheme = peer.scheme
     this.protocolVersion = peer.protocolVersion
-    this.series = null // once it is asked for
-    this.byAttributes = null // with the user's attributes: a SeriesIndex
-    this.requestSize = null // the same attributes in the metrics of body sizes
+    this.series = null
+    this.byAttributes = null // a SeriesIndex of the series with the user's attributes
+    this.requestSize = null // the series of the body sizes
     this.responseSize = null
     this.next = null
-    this.others = 0 // how many were to stand behind it, if it is the first
+    this.others = 0 // on the first entry: how many others were created
   }
 }
 
@@ -90,7 +90,7 @@ function entryOf (span) {
   return entry === null ? addEntry(span) : entry
 }
 
-// Behind the first, which most requests find at once.
+// Inserts after the first entry, which most requests match.
 function addEntry (span) {
   const entry = new Entry(span)
   const { route } = span
@@ -105,7 +105,7 @@ function isCounted ({ httpStatus, route }) {
   return httpStatus !== SWITCHING_PROTOCOLS && route.isMeasured
 }
 
-/** What the conventions ask for, as a flat list. The values are the span's. */
+/** The attributes that the conventions require, as a flat list, with the values that the span has. */
 function attributesOf ({ route, peer, httpStatus, errorType }) {
   const list = ['http.request.method', route.method, 'url.scheme', peer.scheme]
   if (httpStatus !== 0) list.push('http.response.status_code', httpStatus)
@@ -122,7 +122,7 @@ const RESPONSE_SIZE = { name: 'http.server.response.body.size', unit: 'By', desc
 
 const ATTRIBUTES_MAX = 32
 
-// On the raw response: the series of active requests in which it is counted down.
+// On the raw response: its series of active requests, which is decremented at the end.
 const kActive = Symbol('light-trace.active')
 
 class ServerMetrics {
@@ -146,12 +146,12 @@ class ServerMetrics {
     this.#responseSize = options.bodySizes ? registry.metric(scope, 'histogram', RESPONSE_SIZE) : null
     this.exemplarMask = registry.exemplarFlags.mask
     this.exemplarSet = registry.exemplarFlags.set
-    // Kept for as long as V8 has code for objects of its shape, as the spans of lib/span/span-starter.js are, which says why.
+    // Keeps one object of this shape alive for V8: see lib/span/span-starter.js.
     this.retained = new RequestRecord(INVALID_SPAN, 0.5, null, null)
     this.retained.endedAt = 0.5
   }
 
-  /** A request has begun. */
+  /** Called when a request begins. */
   started ({ route, peer }, response) {
     if (this.#active === null || !route.isMeasured) return
     const series = this.#activeOf(route.method, peer.scheme)
@@ -159,7 +159,7 @@ class ServerMetrics {
     response[kActive] = series
   }
 
-  /** Its response is over, however it ended. */
+  /** Called when the response is over, however it ended. */
   left (response) {
     if (this.#active !== null && response[kActive] !== undefined) response[kActive].record(-1)
   }
@@ -172,14 +172,14 @@ class ServerMetrics {
     return series
   }
 
-  /** Ends and measures it. Without Fastify's reply it had no route. HOT, once per request where metrics are on. */
+  /** Ends and measures a request. One without Fastify's reply had no route. HOT, once per request where metrics are on. */
   close (record, status, unfinished, reply) {
     if (record.endedAt === OPEN) {
       record.close(status, unfinished)
       this.ended(record, reply)
       return
     }
-    // The application has ended the span before its request: the request counts as a whole.
+    // The application ended the span before the request ended: the whole request is measured.
     const whole = new RequestRecord(record, record.start, record.route, record.peer)
     if (record.failed !== NOT_FAILED) whole.fail(record.error)
     record.close(status, unfinished)
@@ -198,7 +198,7 @@ class ServerMetrics {
     if (this.#requestSize !== null && reply !== null) this.#recordSizes(entry, span, reply)
   }
 
-  /** The series of an entry without attributes of the user's; null where such requests do not count. HOT, once per request. */
+  /** The series of an entry, without the user's attributes; null for requests that are not counted. HOT, once per request. */
   seriesOf (entry, span) {
     const { series } = entry
     if (series !== null && !series.isForgotten) return series
@@ -213,7 +213,7 @@ class ServerMetrics {
     if (((span.exemplarFlags | this.exemplarSet) & this.exemplarMask) !== 0) keepExemplar(series, slot, seconds, endedAt, span.traceContext)
   }
 
-  /** The same with the attributes that the application asks for. */
+  /** The same with the attributes of the user's function. */
   #seriesAsked (entry, span, reply) {
     if (!isCounted(span)) return this.seriesOf(entry, span)
     try {
@@ -225,13 +225,13 @@ class ServerMetrics {
       const series = this.duration.of(this.#listOf(span, extra))
       entry.byAttributes.add(extra, series)
       return series
-    } catch (error) { // its own, or that of a getter of what it returns
+    } catch (error) { // thrown by the function, or by a getter of what it returned
       this.#report.failed('LT_WARN_CALLBACK', 'the function `metrics.attributes` failed', error)
       return this.seriesOf(entry, span)
     }
   }
 
-  /** The conventions' attributes cannot be replaced: a dashboard relies on them. */
+  /** The conventions' attributes, which the user's cannot replace because dashboards rely on them, and then the user's. */
   #listOf (span, extra) {
     const own = attributesOf(span)
     const list = attributeList(extra, ATTRIBUTES_MAX, this.duration.attributeLengthMax)
@@ -239,7 +239,7 @@ class ServerMetrics {
     return own
   }
 
-  /** By the conventions' attributes alone. */
+  /** Records the body sizes with the conventions' attributes only. */
   #recordSizes (entry, span, reply) {
     const received = receivedBytes(reply.request.raw)
     if (received >= 0) (entry.requestSize = current(entry.requestSize, this.#requestSize, span)).record(received)
@@ -252,14 +252,14 @@ function current (series, metric, span) {
   return series === null || series.isForgotten ? metric.of(attributesOf(span)) : series
 }
 
-/** Of a body as it came over the wire; -1 where nobody said how long it is. */
+/** The size of the request body on the wire; -1 if the headers do not give it. */
 function receivedBytes ({ headers }) {
   if (headers['content-length'] !== undefined) return lengthOf(headers['content-length'])
   return headers['transfer-encoding'] === undefined ? 0 : -1
 }
 
 function sentBytes ({ httpStatus }, reply) {
-  // Without a body a content-length is that of the body which GET would have.
+  // These responses have no body: a content-length is that of the body which GET would return.
   if (httpStatus === 204 || httpStatus === 304 || reply.request.raw.method === 'HEAD') return 0
   const length = reply.getHeader('content-length')
   return length === undefined ? -1 : lengthOf(length)

@@ -1,7 +1,8 @@
 'use strict'
 
-// What a request may do: how many calls of a kind it makes, how many of one shape one after the other, and nothing after its
-// response. It is read from finished spans alone: `light-trace/testing` has them from the tracer, `npx light-trace check` from a file.
+// Budgets: what a request may do. They limit its calls of each kind, sequential calls of the same shape, spans that continue after its
+// response, and spans that never end. Only spans are checked: `light-trace/testing` gets them from the tracer,
+// `npx light-trace check` from a file.
 
 const { relative } = require('node:path')
 const { boolean, count, inWords, isObject, LightTraceError, nearestName, object } = require('../../config/checks.js')
@@ -9,7 +10,7 @@ const { oneLine } = require('../../export/stdout.js')
 const { drawTree, spanLabel } = require('../console.js')
 const { counted } = require('../../runtime/report.js')
 
-// Kinds of calls that a budget may name although no span has them: what light-trace and OpenTelemetry's conventions know.
+// Kinds of calls that a budget may name even if no span has them: those of light-trace and of OpenTelemetry's conventions.
 const KNOWN_KINDS = [
   'http', 'other', 'redis', 'postgresql', 'mysql', 'mariadb', 'mongodb', 'sqlite', 'microsoft.sql_server', 'oracle.db', 'cassandra', 'clickhouse', 'cockroachdb',
   'couchbase', 'elasticsearch', 'opensearch', 'memcached', 'neo4j', 'aws.dynamodb', 'kafka', 'rabbitmq', 'aws_sqs', 'aws.sns', 'gcp_pubsub', 'nats', 'pulsar', 'grpc'
@@ -24,7 +25,7 @@ function checkCalls (path, value) {
 }
 
 /**
- * @param {unknown} value `{ repeats, calls: { redis: 5 }, afterResponse: false, open: false }`: what is not given is not checked
+ * @param {unknown} value `{ repeats, calls: { redis: 5 }, afterResponse: false, open: false }`; missing members are not checked
  * @throws TypeError
  */
 function readBudget (value, path = '') {
@@ -48,7 +49,7 @@ function wrongBudget (message, code = 'LT_ERR_OPTION_INVALID') {
   return Object.assign(new TypeError(message), { code })
 }
 
-/** A kind that nothing has would be a bound that cannot fail. @throws TypeError */
+/** Rejects unknown kinds, because a limit for them could never fail. @throws TypeError */
 function checkKinds (calls, requests, path = 'calls') {
   const known = new Set(KNOWN_KINDS)
   for (const { calls: own } of requests) for (const { kind } of own) known.add(kind)
@@ -60,8 +61,8 @@ function checkKinds (calls, requests, path = 'calls') {
 }
 
 /**
- * What a span calls, or null if it is no call.
- * @returns {{ kind: string, name: string, shape: string } | null} name: without a port, which a test's server has by chance
+ * What a span calls, or null if the span is not a call.
+ * @returns {{ kind: string, name: string, shape: string } | null} name: without the port, which is random for a test's server
  */
 function callOf ({ kind, name, attributes }) {
   if (kind !== 'CLIENT' && kind !== 'PRODUCER') return null
@@ -78,23 +79,24 @@ function callOf ({ kind, name, attributes }) {
   return of('http', `${method} ${host}${pathShape(text('url.template') || text('url.full', 'http.url'))}`)
 }
 
-// `/items/7` and `/items/8` are calls of one shape: what has a digit in it is taken for an id.
+// `/items/7` and `/items/8` have the same shape: a segment with a digit is treated as an id.
 function pathShape (url) {
   const [, path = ''] = /^(?:[a-z]+:\/\/[^/?#]*)?([^?#]*)/i.exec(url)
   return path.split('/').map((part) => /\d/.test(part) && !/^v\d{1,2}$/.test(part) ? '*' : part).join('/')
 }
 
-/** For how many calls a span stands. */
+/** The number of calls that a span represents. */
 function callsIn ({ attributes }) {
   const folded = Number(attributes['light_trace.fold.count'])
   return folded > 1 ? folded : 1
 }
 
 /**
- * The requests among spans: each SERVER and CONSUMER span, and each whose parent is not here, with what is under it up to the next.
- * @param {object[]} spans as `collector.spans()` has them
- * @returns {Array<{ root: object, route: string, spans: object[], calls: object[], isCut: boolean }>} spans: without the root; calls: without those
- *   that lie within a call of their kind, as a driver's beneath a query builder's; isCut: its parent is missing
+ * Groups spans into requests. The root of a request is a SERVER or CONSUMER span, or a span whose parent is missing; the request
+ * includes the spans below it, down to the next root.
+ * @param {object[]} spans as `collector.spans()` returns them
+ * @returns {Array<{ root: object, route: string, spans: object[], calls: object[], isCut: boolean }>} spans: without the root; calls: without
+ *   calls inside a call of the same kind, such as a driver's below a query builder's; isCut: whether the root's parent is missing
  */
 function requestsOf (spans) {
   const byId = new Map(spans.map((span) => [span.traceId + span.spanId, span]))
@@ -122,7 +124,7 @@ function ownerOf (span, parentOf, owners) {
   const way = []
   let at = span
   while (at !== undefined && !owners.has(at)) {
-    owners.set(at, at) // where parents stand in a circle
+    owners.set(at, at) // ends the loop if parents form a cycle
     way.push(at)
     at = isEntry(at) ? undefined : parentOf(at)
   }
@@ -131,7 +133,7 @@ function ownerOf (span, parentOf, owners) {
   return owner
 }
 
-/** 'GET /users/:id', or the name of what is no request over HTTP. */
+/** 'GET /users/:id', or the span's name if it is not an HTTP request. */
 function routeOf ({ kind, name, attributes }) {
   const route = attributes['http.route']
   const method = attributes['http.request.method'] ?? attributes['http.method']
@@ -139,7 +141,7 @@ function routeOf ({ kind, name, attributes }) {
 }
 
 /**
- * What of a request is over its budget.
+ * What exceeds the budget in a request.
  * @returns {Array<{ rule: string, route: string, message: string, allowed: number | boolean, found: number, marked: Map<object, string> }>}
  */
 function findingsOf ({ root, route, spans, calls, isCut }, budget) {
@@ -157,11 +159,12 @@ function findingsOf ({ root, route, spans, calls, isCut }, budget) {
     if (found > budget.repeats) add('repeats', `${name} repeated ${found} times in sequence${under}, ${budget.repeats} allowed`, budget.repeats, found, alike, 'repeated')
   }
   const all = [root, ...spans]
-  // light-trace marks them; other tracers' spans tell by their times. One that nobody has ended goes on still.
+  // light-trace marks these spans; those of other tracers are recognised by their times. A span that never ended counts as late too.
   const end = root.kind === 'SERVER' ? endOf(root) : Infinity
   const late = all.filter((span) => span.attributes['light_trace.after_response'] === true || endOf(span) > end)
   if (!budget.afterResponse && late.length > 0) add('afterResponse', `${counted(late.length, 'span')} continued after the response`, false, late.length, late, 'after the response')
-  // A span that never ends is in a file where light-trace ended it with its application. Else what lies beneath it has no parent there.
+  // A file contains a span that never ended only if light-trace ended it with its application. Otherwise the span is missing, and its
+  // children have no parent.
   const running = all.filter(isOpen)
   const orphan = 'its parent never ended or was lost'
   if (!budget.open && running.length > 0) add('open', `${counted(running.length, 'span')} never ended`, false, running.length, running, 'never ended')
@@ -169,7 +172,7 @@ function findingsOf ({ root, route, spans, calls, isCut }, budget) {
   return findings
 }
 
-/** The calls of one shape that one span makes. */
+/** The calls of the same shape and parent. */
 function * repeatedCalls (root, calls) {
   for (const [parent, own] of groups(calls, ({ parent }) => parent)) {
     const under = parent === undefined || parent === root ? '' : ` under ${parent.kind} ${parent.name}`
@@ -187,13 +190,13 @@ function groups (list, keyOf) {
   return map
 }
 
-/** The most of these spans that did not run at the same time. */
+/** The maximum number of these spans that did not overlap. */
 function inSequence (spans) {
   let number = 0
   let end = -Infinity
   for (const span of spans.toSorted((a, b) => endOf(a) - endOf(b))) {
     const calls = callsIn(span)
-    if (calls > 1) number += calls // its times are those of all of them, among which others may lie
+    if (calls > 1) number += calls // a folded span's times cover all of its calls, and other calls may lie between them
     else if (span.startTime >= end) {
       number++
       end = endOf(span)
@@ -202,7 +205,7 @@ function inSequence (spans) {
   return number
 }
 
-/** Whether nobody has ended a span: it runs, or was ended with its application. */
+/** Whether a span never ended: it is running, or was ended only by the end of its application. */
 function isOpen ({ running, attributes }) {
   return running === true || attributes['light_trace.never_ended'] === true
 }
@@ -211,7 +214,7 @@ function endOf (span) {
   return isOpen(span) ? Infinity : span.endTime
 }
 
-/** The findings as text, each with the tree in which it was found, its lines marked. */
+/** The findings as text, with the trees in which they were found and marks on their lines. */
 function report (findings, spans) {
   const lines = [...groups(findings, ({ message }) => message)].map(([message, alike]) => alike.length === 1 ? message : `${message} (in ${alike.length} requests)`)
   const traces = groups(findings, ({ marked }) => marked.keys().next().value.traceId)
@@ -236,7 +239,7 @@ function declaredAt ({ 'code.file.path': file, 'code.line.number': line }) {
   return typeof file === 'string' ? `  (${relative(process.cwd(), file)}:${line})` : ''
 }
 
-/** @throws a LightTraceError that shows what is over the budget */
+/** @throws a LightTraceError that shows what exceeds the budget */
 function checkSpans (spans, budget) {
   const requests = requestsOf(spans)
   checkKinds(budget.calls, requests)

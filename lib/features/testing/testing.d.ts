@@ -31,10 +31,10 @@ export interface CollectedSpan {
 export interface CollectedLog {
   /** Milliseconds since the Unix epoch. */
   time: number
-  /** OpenTelemetry's: 9 is info, 13 warn, 17 error. */
+  /** As in OpenTelemetry: 9 is info, 13 warn, 17 error. */
   severityNumber: number
   severityText: string
-  /** '' for a line, 'exception' for an exception. */
+  /** '' for a log line, 'exception' for an exception. */
   eventName: string
   body: unknown
   attributes: Record<string, unknown>
@@ -44,7 +44,7 @@ export interface CollectedLog {
   traceFlags: number
 }
 
-/** A data point: one series of a metric, with what was recorded to it since the application is ready. */
+/** A data point: one series of a metric, with everything recorded since the application became ready. */
 export interface CollectedPoint {
   attributes: Attributes
   /** Of sums and gauges. */
@@ -54,14 +54,14 @@ export interface CollectedPoint {
   sum?: number
   min?: number
   max?: number
-  /** Of explicit buckets: the bounds, and one count more than those. Of exponential ones: the counts alone. */
+  /** Explicit buckets have bounds, and one more count than bounds. Exponential buckets have only counts. */
   bounds?: number[]
   counts?: number[]
   /** Of exponential buckets. */
   scale?: number
   zeroCount?: number
   offset?: number
-  /** The measurements of sampled spans that were kept. */
+  /** Measurements of sampled spans that were kept as examples. */
   exemplars: Array<{ value: number, traceId: string, spanId: string }>
 }
 
@@ -76,25 +76,25 @@ export interface CollectedMetric {
   points: CollectedPoint[]
 }
 
-/** What each request may do. What is not given is not checked; there is no bound on time. */
+/** What each request may do. Missing members are not checked; durations are never checked. */
 export interface Budget {
-  /** The most calls of one shape (what is called, with which command, where) that one parent makes, one after the other. */
+  /** The maximum number of sequential calls of the same shape (target, command and server) under one parent. */
   repeats?: number | undefined
   /**
-   * The most calls of each kind: `{ redis: 5, http: 2 }`. A kind is `db.system.name`, `messaging.system` or `rpc.system` as the
-   * spans have it, `http`, or `other`.
+   * The maximum number of calls of each kind: `{ redis: 5, http: 2 }`. A kind is the value of a span's `db.system.name`,
+   * `messaging.system` or `rpc.system`, or it is `http` or `other`.
    */
   calls?: Record<string, number> | undefined
-  /** false: no span goes on after the response of its request: it ends later, or never. */
+  /** false: no span may continue after the response of its request. A span that never ends counts too. */
   afterResponse?: boolean | undefined
-  /** false: every span that was started has ended. */
+  /** false: every span must have ended. */
   open?: boolean | undefined
 }
 
-/** What the error of `check` has in `findings`. */
+/** A member of `findings` of the error of `check`. */
 export interface Finding {
   rule: 'repeats' | 'calls' | 'afterResponse' | 'open'
-  /** `GET /users/:id`, or the name of a span that is no request over HTTP. */
+  /** `GET /users/:id`, or the name of a span that is not an HTTP request. */
   route: string
   message: string
   allowed: number | boolean
@@ -102,10 +102,10 @@ export interface Finding {
 }
 
 /**
- * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`. It can be given to
- * an OpenTelemetry SDK's provider too.
+ * An in-memory collector for tests: `app.register(lightTrace, { spanProcessors: [collector] })`. It also works as a span processor
+ * of an OpenTelemetry SDK's provider.
  *
- * A span ends when its response is closed, which may be after the client has it; `spans`, `tree` and `check`
+ * A request's span ends when its response is closed, which may be after the client has received it. `spans`, `tree` and `check`
  * wait for that.
  */
 export interface Collector extends SpanProcessor {
@@ -113,37 +113,37 @@ export interface Collector extends SpanProcessor {
   onEnd (span: any): void
   forceFlush (): Promise<void>
   shutdown (): Promise<void>
-  /** The finished spans, in the order in which they started, once none is running. */
+  /** Waits until no span is running, and returns the finished spans in the order of their start. */
   spans (): Promise<CollectedSpan[]>
   /**
-   * The same as one readable picture: a line for each span, children two spaces under their parent. One that is
-   * still running after `timeoutMs` ends with `(running)`.
+   * The same as a readable tree: one line for each span, with children indented by two spaces. The line of a span that is still
+   * running after `timeoutMs` ends with `(running)`.
    */
   tree (): Promise<string>
   /**
-   * Rejects with an error, code `LT_ERR_CHECK`, where a request did more than it may: its message shows the tree with
-   * the lines marked, its `findings` say it as data. For any test runner: `await collector.check({ repeats: 3 })`. Rejects with
-   * a TypeError for a budget that is wrong or cannot fail.
+   * Rejects with the error code `LT_ERR_CHECK` if a request exceeded the budget. The error's message shows the tree with marked
+   * lines; its `findings` have the same as data. It works with any test runner: `await collector.check({ repeats: 3 })`. Rejects
+   * with a TypeError if the budget is invalid or cannot fail.
    */
   check (budget: Budget): Promise<void>
-  /** The log records of an application with `logs.export`, once no span is running. Unless `exporter` is set in code, they are sent nowhere else. */
+  /** Waits until no span is running, and returns the log records of an application with `logs.export`. They are not exported unless `exporter` is set in code. */
   logs (): Promise<CollectedLog[]>
-  /** The metrics of an application with `metrics` on, once no span is running. Unless `exporter` is set in code, they are sent nowhere else. */
+  /** Waits until no span is running, and returns the metrics of an application with `metrics` on. They are not exported unless `exporter` is set in code. */
   metrics (): Promise<CollectedMetric[]>
   /** Called by an application with `metrics` on. */
   useMetrics (read: () => Promise<CollectedMetric[]>): void
-  /** Forgets what was collected, and what is running. */
+  /** Discards collected and running spans, and log records. */
   reset (): void
 }
 
 /**
  * A new, empty collector.
- * @param options.timeoutMs how long `spans` and `tree` wait for running spans, in milliseconds; 5000 by default
+ * @param options.timeoutMs how long its methods wait for running spans, in milliseconds; 5000 by default
  */
 export function createCollector (options?: { timeoutMs?: number | undefined }): Collector
 
 /**
- * Runs `fn` as if inside of a request whose store holds a copy of `values`, and returns what it returns: for
- * tests of code that reads `lightTrace.current()`. Nothing is traced.
+ * Runs `fn` as if inside a request whose store holds a copy of `values`, and returns its result. It is for tests of code that
+ * reads `lightTrace.current()`. Nothing is traced.
  */
 export function withRequest<T> (values: Store, fn: (trace: RequestTrace) => T): T

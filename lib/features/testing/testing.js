@@ -7,8 +7,8 @@
 //   ...
 //   t.equal(await collector.tree(), 'SERVER GET /users/:id')
 //
-// A span ends when its response is closed, which may be after the client has it: `spans`, `tree` and `check`
-// wait until every span that started has ended. testing.d.ts says what each method does.
+// A request's span ends when its response is closed, which may be after the client has received it: `spans`, `tree` and `check`
+// wait until every started span has ended. testing.d.ts documents the methods.
 
 const { SAMPLED } = require('../../context/trace-context.js')
 const { runUntraced } = require('../jobs.js')
@@ -23,22 +23,22 @@ const CLOSE_TURNS = 8
 
 class Collector {
   #waitMs
-  #spans = new Map() // span -> what it was when it ended; null as long as it runs
+  #spans = new Map() // span -> a copy from its end, or null while it runs
   #running = 0
   #waiting = []
-  #metrics = null // asks the application for its metrics
+  #metrics = null // reads the application's metrics
   #logs = []
 
-  wantsCodeLocation = true // of the application that it is given to
+  wantsCodeLocation = true // turns on `codeLocation` in its application
 
   constructor (waitMs) {
     this.#waitMs = waitMs
   }
 
-  // The methods of the SDK's SpanProcessor: a provider of the SDK can have a collector too.
+  // The methods of the SDK's SpanProcessor, so that a collector works with an SDK's provider too.
 
   onStart (span) {
-    if (this.#spans.has(span)) return // given to two lists of processors
+    if (this.#spans.has(span)) return // the collector is in two lists of processors
     this.#spans.set(span, null)
     this.#running++
   }
@@ -46,7 +46,7 @@ class Collector {
   onEnd (span) {
     if (this.#spans.get(span) !== null) return // it started before reset()
     const ended = readable(span)
-    // A sampler or `keep` wanted to see it; no exporter gets it.
+    // It was recorded only for a sampler or `keep`, and is not exported.
     if ((ended.traceFlags & SAMPLED) === 0) this.#spans.delete(span)
     else this.#spans.set(span, ended)
     if (--this.#running === 0) this.#wake()
@@ -55,18 +55,18 @@ class Collector {
   async forceFlush () {}
   async shutdown () {}
 
-  // An application with `metrics` on calls it. It sends them nowhere else, unless it has an exporter in code.
+  // Called by an application with `metrics` on, which then exports no metrics unless it has an exporter in code.
   useMetrics (read) { this.#metrics = read }
 
   async metrics () {
     if (this.#metrics === null) return []
     await this.#settled()
-    // A response that the client has is closed some turns later.
+    // A response is closed some turns after the client has received it.
     for (let turn = 0; turn < CLOSE_TURNS; turn++) await new Promise((resolve) => setImmediate(resolve))
     return this.#metrics()
   }
 
-  // The same for an application that exports its log lines.
+  // Called by an application that exports its log lines.
   onLog (record) { this.#logs.push(record) }
 
   async logs () {
@@ -90,7 +90,7 @@ class Collector {
     checkSpans(await this.#all(), wanted)
   }
 
-  // With those that do not end.
+  // All spans, with those still running after the wait.
   async #all () {
     await this.#settled()
     return Array.from(this.#spans, ([span, ended]) => ended ?? { ...readable(span), running: true })
@@ -112,7 +112,7 @@ class Collector {
   }
 }
 
-/** A ReadableSpan, ours or the SDK's of either version, as a plain object that compares and prints well. */
+/** A ReadableSpan, ours or of either SDK version, as a plain object that compares and prints well. */
 function readable (span) {
   const { traceId, spanId, traceFlags, traceState } = span.spanContext()
   const { name: scopeName, version: scopeVersion } = span.instrumentationScope ?? span.instrumentationLibrary

@@ -1,9 +1,10 @@
 'use strict'
 
-// Thins encoded spans where a buffer is full: whole traces go, by the random bits of their ids, and the trace state of a span that
-// stays says for how many it stands. Services that do the same keep the same traces, and a sum over spans stays right.
+// Thins encoded spans when a buffer is full. It drops whole traces, chosen by the random bits of their ids, and records in the trace
+// state of each remaining span how many spans it represents. Services that do the same keep the same traces, and sums over spans stay
+// correct.
 //
-//   level 1   half of the traces stay    ot=th:8
+//   level 1   half of the traces remain  ot=th:8
 //   level 2   a quarter                  ot=th:c
 //   level 3   an eighth                  ot=th:e
 //
@@ -12,16 +13,16 @@
 const { thresholdOf, randomnessOf, withThreshold, thresholdText } = require('../../context/tracestate.js')
 const { spansIn, chunkOf, chunkLength, fieldEnd, bodyStart, TAG_TRACE_STATE } = require('../../otlp/request.js')
 
-const LEVEL_MAX = 24 // each span stands for 16 million
-// Of 24 bits: a trace stays if its random bits are at least this.
+const LEVEL_MAX = 24 // each span represents 16 million
+// For each level: a trace is kept if the first 24 of its random bits are at least this.
 const LIMITS = Array.from({ length: LEVEL_MAX + 1 }, (_, level) => 2 ** 24 - 2 ** (24 - level))
-const THRESHOLDS = LIMITS.map((limit) => thresholdText(limit, 0)) // as `th` has them
+const THRESHOLDS = LIMITS.map((limit) => thresholdText(limit, 0)) // the values of `th`
 
-// A caller's trace state may say anything, so what is above this is believed only of a chunk that has gone through that level itself. No
-// sampler is as rare.
-const TOLD_LEVEL_MAX = 20 // a million
+// Callers may send any trace state. A threshold above this level is trusted only in a chunk that was itself thinned to that level. No
+// real sampler keeps so few traces.
+const TOLD_LEVEL_MAX = 20 // one in a million
 
-// Fields of a span, by the first byte of their tag, and values of theirs as OTLP counts them.
+// Fields of a span, by the first byte of their tag, and their values in OTLP.
 const PARENT_SPAN_ID = 0x22
 const KIND = 0x30
 const STATUS = 0x7a
@@ -33,26 +34,27 @@ const STATUS_ERROR = 2
 const TRACE_ID_END = 23 // from a span's start: see lib/otlp/templates.js
 const RANDOM = TRACE_ID_END - 7
 
-// A level goes on to the next one where the spans that may go are less than this part of a chunk's: spans of a sampler, which stand
-// for more already, would free nothing.
+// If the spans that a level may drop are less than this part of a chunk's bytes, the next level is tried: a level frees nothing among
+// spans that a sampler has already thinned as much.
 const FREED_MIN = 1 / 2
-// Failed requests go where they take more than FREED_MIN of a chunk, but not those few that a short one holds, which was sealed soon
-// after the first request: there is no memory to win there. It is joined with others once they are as thin.
-const FAILED_FEW = 1 / 4 // of a whole chunk
+// Failed requests are thinned too if they take more than FREED_MIN of a chunk, but not if they are smaller than this part of a full
+// chunk. A chunk that was sealed soon after its first request is short, and thinning its few failed requests would free little memory.
+// It is merged with others once they have the same level.
+const FAILED_FEW = 1 / 4
 
 /**
- * Thins the spans of a chunk that is not compressed, by one level or more. Requests that failed stay as they are, with their
- * children, until they take most of the chunk, and it is not a short one: then they are thinned too, by fewer levels.
+ * Thins the spans of an uncompressed chunk by one level or more. Failed requests and their children are kept until they take most of
+ * a chunk that is not short; then they are thinned too, by fewer levels.
  *
- * How far it goes is decided before a random bit is looked at, and each span that stays says so, whether or not others went: else the
- * bits would decide what is decided by them, and no sum would be right.
+ * The levels are chosen before any random bits are read, and every remaining span records its level, even if no span was dropped. If
+ * the random bits influenced the level, sums over spans would be biased.
  * @param {{ bytes: Buffer, length: number, failedLevel: number, chunkBytes: number, bytesMax?: number, failedBeside?: Set<number>[] }} chunk
- *   chunkBytes: how long a whole one is; bytesMax: how long what stays may be, with the thresholds that it gets; failedBeside: what
- *   `failedIn` found in the chunks beside it
- * @param {number} level 1 to LEVEL_MAX, at least
+ *   chunkBytes: the size of a full chunk; bytesMax: the maximum size of the result, including the new thresholds; failedBeside: the
+ *   results of `failedIn` for the neighbouring chunks
+ * @param {number} level the minimum level, 1 to LEVEL_MAX
  * @param {Claims} [claims] of the buffer
- * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number }} what stays, in memory of its own;
- *   surplus: how many went for which no other stands
+ * @returns {{ bytes: Buffer, spans: number, surplus: number, level: number, failedLevel: number }} the remaining spans, copied;
+ *   surplus: the number of dropped spans that no remaining span represents
  */
 function thin ({ bytes, length, failedLevel, chunkBytes, bytesMax = Infinity, failedBeside = [] }, level, claims = new Claims()) {
   const failedTraces = new Set()
@@ -61,29 +63,31 @@ function thin ({ bytes, length, failedLevel, chunkBytes, bytesMax = Infinity, fa
   const failedBytes = bytesOf(spans, true)
   const areFew = failedBytes < FAILED_FEW * chunkBytes
   const least = FREED_MIN * (bytesOf(spans, false) + (areFew ? 0 : failedBytes))
-  // Failed requests first: where the others, by however many levels, free enough, they are left alone.
+  // The level of failed requests comes first: they are kept if the other spans can free enough at any level.
   let failed = failedLevel
   while (failed < LEVEL_MAX && mayGo(spans, LEVEL_MAX, failed) < least) failed++
   level = Math.max(level, failed)
   while (level < LEVEL_MAX && mayGo(spans, level, failed) < least) level++
   const all = stayingOf(spans, level, failed)
   const stay = claims.hold(bytes, spans, all, 2 ** level).slice()
-  // Not by another level: the random bits would decide what is decided by them.
+  // Drops single spans and not another level, because the random bits would influence the level.
   while (chunkLength(stay) > bytesMax) stay.splice(stay.findLastIndex(({ text }) => text !== ''), 1)
   return { bytes: chunkOf(bytes, stay), spans: stay.length, surplus: all.length - stay.length, level, failedLevel: failed }
 }
 
-// Callers choose their ids, and could choose those that always stay: after twenty levels each would stand for a million.
+// Callers choose their ids, and could choose ids that are always kept: after twenty levels each would represent a million spans.
 const DEVIATIONS_MAX = 4
-const LUCK = 2 // traces that may stay where almost none is expected to
-// Spans of one trace stay or go together, so sums over them vary more. One id for many requests is no reason to expect that.
+const LUCK = 2 // traces that may remain by chance when almost none are expected to
+// Spans of one trace are kept or dropped together, so sums over them vary more. The allowance for this is limited, so that a caller
+// cannot raise it by using one id for many requests.
 const TRACE_REQUESTS_MAX = 2
 const TRACE_SPANS_MIN = 4
-const FORGET = 0.99 // of what was, at each chunk: some hundred chunks count
+const FORGET = 0.99 // the weight of the past at each new chunk: about a hundred chunks count
 
 /**
- * Compares what the spans of a buffer stand for with what they stood for before. With random ids the two differ by chance alone, by
- * some standard deviations. Spans beyond that go, and nothing stands for them: of the traces with the most spans first.
+ * Compares how many spans a buffer's spans represent before and after thinning. With random ids the two numbers differ only by
+ * chance, by a few standard deviations. Spans beyond that are dropped and no other span represents them, starting with the traces
+ * that represent the most.
  */
 class Claims {
   #excess = 0
@@ -91,7 +95,7 @@ class Claims {
   #spans = 0
   #requests = 0
 
-  /** @param {EncodedSpan[]} stay of the spans, each with the text that it gets @param {number} weight of a level @returns {EncodedSpan[]} */
+  /** @param {EncodedSpan[]} stay the remaining spans, with their new texts @param {number} weight of the level @returns {EncodedSpan[]} */
   hold (bytes, spans, stay, weight) {
     this.#excess *= FORGET
     this.#variance *= FORGET
@@ -114,7 +118,7 @@ class Claims {
     return this.#count(traces, weight) ? stay : stay.filter((span) => span.weight === 0 || !traces.get(traceOf(bytes, span)).isSurplus)
   }
 
-  /** Whether all may stay; else marks the traces that may not. */
+  /** Returns whether all traces may stay; otherwise marks the surplus ones. */
   #count (traces, weight) {
     const spansMax = Math.max(TRACE_SPANS_MIN, TRACE_REQUESTS_MAX * this.#spans / Math.max(1, this.#requests))
     let clumpMax = 0
@@ -140,7 +144,7 @@ function bytesOf (spans, isOfFailed) {
   return spans.reduce((total, { isProtected, start, end }) => isProtected === isOfFailed ? total + end - start : total, 0)
 }
 
-/** The bytes of spans of which a level keeps a part. */
+/** The bytes of the spans that the levels may drop. */
 function mayGo (spans, level, failedLevel) {
   let byteCount = 0
   for (const { isProtected, state, start, end } of spans) {
@@ -152,22 +156,22 @@ function mayGo (spans, level, failedLevel) {
 
 class EncodedSpan {
   constructor (run, start, end) {
-    this.run = run // the bounds of what its scope_spans begin with
+    this.run = run // the bounds of the start of its scope_spans
     this.start = start
     this.end = end
     this.random = 0 // the first 24 of the 56 random bits
-    this.isRequest = false // it is the first of its trace in this process
-    this.isProtected = false // it is of a request that failed
+    this.isRequest = false // the first span of its trace in this process
+    this.isProtected = false // belongs to a failed request
     this.state = NO_STATE
-    this.stateStart = end // where its trace state stands, with its tag, or would stand
+    this.stateStart = end // where its trace state begins, with its tag, or would begin
     this.stateEnd = end
-    this.text = '' // the trace state that it gets, '' to leave it as it is
-    this.weight = 0 // for how many it has stood, where it is thinned now
-    this.claim = 0 // for how many it stands if it stays
+    this.text = '' // its new trace state; '' leaves the old one
+    this.weight = 0 // how many spans it represented before this thinning; 0 if it is not thinned
+    this.claim = 0 // how many spans it represents if it remains
   }
 }
 
-/** A trace state that spans of a chunk have, and what it is with the threshold of a level. */
+/** A trace state, shared by the spans that have it, and its text with the threshold of each level. */
 class State {
   constructor (text) {
     this.text = text
@@ -180,7 +184,7 @@ class State {
     this.atLevel = []
   }
 
-  /** The same, of a span that stands for itself whatever it says. */
+  /** The same trace state, untrusted: a span with it represents only itself. */
   get doubted () { return (this.asDoubted ??= Object.assign(new State(this.text), { threshold: '', weight: 1, isDoubted: true })) }
 
   at (level) { return (this.atLevel[level] ??= withThreshold(this.text, THRESHOLDS[level])) }
@@ -190,14 +194,14 @@ const NO_STATE = new State('')
 const STATES_MAX = 256
 const states = new Map()
 
-/** The traces of the requests that failed, by what `traceOf` tells them apart: the children of some are in the chunk before. */
+/** The traces of failed requests, as `traceOf` identifies them. The children of some of these requests are in the previous chunk. */
 function failedIn (bytes, length) {
   const traces = new Set()
   readSpans(bytes, length, traces, '')
   return traces
 }
 
-/** @param {Set<number>} protectedTraces gets those of failed requests @param {string} thresholdMax what is above it is not believed */
+/** @param {Set<number>} protectedTraces receives the traces of failed requests @param {string} thresholdMax higher thresholds are not trusted */
 function readSpans (bytes, length, protectedTraces, thresholdMax) {
   const spans = spansIn(bytes, length, (run, start, end, last) => {
     const span = readSpan(bytes, new EncodedSpan(run, start, end), last)
@@ -210,7 +214,7 @@ function readSpans (bytes, length, protectedTraces, thresholdMax) {
   return spans
 }
 
-/** The last 32 bits of its trace id, which tell traces of one chunk apart. */
+/** The last 32 bits of the trace id, which are enough to identify a trace within a chunk. */
 function traceOf (bytes, { start }) {
   const end = start + TRACE_ID_END
   return bytes[end - 4] << 24 | bytes[end - 3] << 16 | bytes[end - 2] << 8 | bytes[end - 1]
@@ -244,7 +248,7 @@ function readSpan (bytes, span, last) {
   return span
 }
 
-/** Whether two spans have the same bytes of trace state, as those of one sampler do: a string of each would take most of the time. */
+/** Whether two spans have the same bytes of trace state, as spans of one sampler do. Creating a string for each would take most of the time. */
 function isSame (bytes, { stateStart: a, stateEnd }, { stateStart: b, stateEnd: end }) {
   if (stateEnd - a !== end - b) return false
   while (b < end && bytes[a] === bytes[b]) {
@@ -257,17 +261,17 @@ function isSame (bytes, { stateStart: a, stateEnd }, { stateStart: b, stateEnd: 
 function stateOf (text) {
   let state = states.get(text)
   if (state !== undefined) return state
-  if (states.size >= STATES_MAX) states.clear() // a caller may send another one with each request
+  if (states.size >= STATES_MAX) states.clear() // a caller may send a different one with each request
   states.set(text, state = new State(text))
   return state
 }
 
-/** The spans that stay at a level, with the trace state that each gets. */
+/** Returns the spans that remain at the levels, and sets their new trace states. */
 function stayingOf (spans, level, failedLevel) {
   const stay = []
   for (const span of spans) {
     const own = span.isProtected ? failedLevel : level
-    // Hex fractions without trailing zeros are in the order of their text; none, '', comes first.
+    // Hex fractions without trailing zeros sort like text; '', no threshold, comes first.
     const isThinned = own > 0 && span.state.threshold < THRESHOLDS[own]
     if (isThinned) {
       span.weight = span.state.weight

@@ -1,25 +1,25 @@
 'use strict'
 
-// Thinning where a buffer is full: which of its chunks, how much at once, and in the background those that are compressed.
-// thin.js has what becomes of the spans of one.
+// Chooses which chunks of a full buffer are thinned, and how many at once. Compressed chunks are thinned in the background. thin.js
+// thins the spans of one chunk.
 
 const { thin, failedIn, Claims, LEVEL_MAX } = require('./thin.js')
 const { Chunk } = require('../../export/chunk-buffer.js')
 const { inBackground } = require('../../export/compressor.js')
 const { attempt } = require('../../runtime/report.js')
 
-// What is compressed cannot be thinned at once: it is thinned in the background where less than this is free.
+// Compressed chunks cannot be thinned synchronously. They are thinned in the background when less than this part of the buffer is free.
 const THIN_BELOW = 1 / 16
-const BESIDE = 2 // chunks on each side of one: a request and its children are seldom further apart
+const BESIDE = 2 // neighbours on each side: a request and its children are rarely further apart
 const NO_TRACES = new Set()
-const AT_ONCE_MAX = 1024 * 1024 // bytes, about a millisecond, of one allocation: then the oldest chunk goes
+const AT_ONCE_MAX = 1024 * 1024 // bytes for one allocation, about a millisecond; beyond that the oldest chunk is dropped
 
-/** What a chunk has gone through. It hangs on the chunk. */
+/** How far a chunk has been thinned; kept on the chunk. */
 class Thinned {
   constructor (level, failedLevel) {
-    this.level = level // that all its spans have gone through
-    this.failedLevel = failedLevel // that of failed requests among them, which is lower
-    this.failed = null // the traces of failed requests, once the chunks beside it, or compression, have asked
+    this.level = level
+    this.failedLevel = failedLevel // the level of its failed requests, at most `level`
+    this.failed = null // the traces of failed requests, computed when a neighbouring chunk is thinned or this one is compressed
   }
 }
 
@@ -29,7 +29,7 @@ class Thinning {
   #buffer
   #onGone
   #onFailed
-  #bytesThinned = 0 // in one allocation
+  #bytesThinned = 0 // in the current allocation
   #claims = new Claims()
 
   constructor (buffer, onGone, onFailed) {
@@ -38,15 +38,15 @@ class Thinning {
     this.#onFailed = onFailed
   }
 
-  /** An allocation begins, which may ask for room several times. */
+  /** Called when an allocation begins; it may call makeRoom() several times. */
   begin () { this.#bytesThinned = 0 }
 
-  /** Thins the plain chunks that were thinned least, the oldest of these; false if there are none that can be thinned. */
+  /** Thins the oldest of the least thinned uncompressed chunks; false if no chunk can be thinned. */
   makeRoom () {
     if (this.#bytesThinned >= AT_ONCE_MAX) return false
     const chunks = this.#leastThinned(({ body }) => body === null)
     if (chunks.length === 0) return false
-    // A span of megabytes is given up: thinning takes too long, and leaving it there would cost thousands of others.
+    // Drops a chunk with a span of megabytes: thinning it would take too long, and keeping it would cost thousands of other spans.
     if (chunks[0].length > AT_ONCE_MAX) {
       this.#buffer.giveUp(chunks[0])
       return true
@@ -57,15 +57,15 @@ class Thinning {
     return left !== null
   }
 
-  /** Notes which requests have failed in a chunk, for those beside it, before it is compressed. */
+  /** Notes which requests failed in a chunk before it is compressed, because its neighbours need to know. */
   beforeCompressing (chunk) {
     const isReadable = chunk.body === null && chunk.length <= AT_ONCE_MAX
     return (thinnedOf(chunk).failed ??= (isReadable ? attempt(() => failedIn(chunk.bytes, chunk.length)) : undefined) ?? NO_TRACES)
   }
 
   /**
-   * Thins compressed chunks that stand together, and makes one of them, if memory is about to run out. Returns whether it does.
-   * @param {ExportRequestPrefix} prefix of each body @param {() => () => void} begin what it returns is called when all is done
+   * Thins adjacent compressed chunks and merges them into one, if the buffer is almost full. Returns whether it does so.
+   * @param {ExportRequestPrefix} prefix of each body @param {() => () => void} begin returns a function to call when this is done
    */
   shrinkCompressed (prefix, begin) {
     const chunks = this.#compressedToThin()
@@ -109,14 +109,14 @@ class Thinning {
     return [...waiting.slice(Math.max(0, from - BESIDE), from), ...waiting.slice(to, to + BESIDE)].map((chunk) => this.beforeCompressing(chunk))
   }
 
-  /** All but the newest come first: whether its last requests fail is in the chunk that is behind it. */
+  /** The newest chunk is the last choice, because the chunk after it may show that its last requests failed. */
   #leastThinned (accepts) {
     const { waiting } = this.#buffer
     const chunks = this.#leastThinnedOf(waiting.slice(0, -1), accepts)
     return chunks.length > 0 ? chunks : this.#leastThinnedOf(waiting, accepts)
   }
 
-  /** The first of the chunks with the lowest level, and those behind it that make up a chunk with it: else there would be ever more. */
+  /** The first chunk with the lowest level, and the following ones that fit into one chunk with it, or the number of chunks would keep growing. */
   #leastThinnedOf (queue, accepts) {
     let first = -1
     let level = LEVEL_MAX
@@ -136,15 +136,15 @@ class Thinning {
   }
 
   /**
-   * One chunk of what stays of some that stand together, not yet in the queue, and how many went without another that stands for
-   * them. `plain` are the bytes of each. Null after a bug, or for want of memory: they are not thinned again.
+   * Thins adjacent chunks into one new chunk, which is not yet in the queue. `plain` has the bytes of each chunk. `surplus` is the number
+   * of dropped spans that no remaining span represents. Returns null after a bug or if memory is short: the chunks are not thinned again.
    */
   #thin (chunks, plain) {
     const buffer = this.#buffer
     try {
       const bytes = plain.length === 1 ? plain[0] : Buffer.concat(plain)
       const failedLevel = Math.min(...chunks.map((chunk) => thinnedOf(chunk).failedLevel))
-      const bytesMax = chunks[0].body === null ? buffer.roomInPlaceOf(chunks) : Infinity // compressed it is another size
+      const bytesMax = chunks[0].body === null ? buffer.roomInPlaceOf(chunks) : Infinity // the size after compression is unknown
       const left = thin({ bytes, length: bytes.length, failedLevel, chunkBytes: buffer.chunkBytes, bytesMax, failedBeside: this.#failedBeside(chunks) }, thinnedOf(chunks[0]).level + 1, this.#claims)
       const made = new Chunk(left.bytes, null, left.bytes.length, left.spans)
       made.shrunk = new Thinned(left.level, left.failedLevel)
