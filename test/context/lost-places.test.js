@@ -52,7 +52,7 @@ const PLACES = {
     return (await timedOut.promise).value
   },
 
-  async 'the stream events of a content type parser, before done()' (t) {
+  async 'stream events of a content type parser, before done()' (t) {
     const parsing = signal()
     const found = signal()
     const { port } = await tracedApp(t, {
@@ -90,7 +90,7 @@ const PLACES = {
     return (await found.promise).value
   },
 
-  async 'onSend and onResponse of a reply that is sent from a foreign callback' (t) {
+  async "onSend and onResponse hooks, if the reply is sent from a callback without the request's context" (t) {
     const foreign = new EventEmitter() // a pool, a queue: its callbacks run in the context of whoever emits
     const waiting = signal()
     const found = signal()
@@ -113,7 +113,7 @@ const PLACES = {
     return (await found.promise).value
   },
 
-  async "listeners of the raw response's 'close'" (t) {
+  async "listeners of the raw response's close event" (t) {
     const running = signal()
     const found = signal()
     const { port } = await tracedApp(t, {
@@ -140,7 +140,7 @@ for (const [place, findOut] of Object.entries(PLACES)) {
 }
 
 test('docs/context.md lists each of these places', (t) => {
-  const listed = readFileSync(join(__dirname, '../../docs/context.md'), 'utf8')
+  const listed = readFileSync(join(__dirname, '../../docs/context.md'), 'utf8').replaceAll('`', '')
   for (const place of Object.keys(PLACES)) t.ok(listed.includes(place), place)
   t.end()
 })
