@@ -28,7 +28,7 @@ class Place {
     this.label = label
     this.above = above
     this.below = new Map()
-    this.counted = null // Range of the number of spans here, over the requests that have any
+    this.counted = null // Range of the number of spans, over the requests that have this place
     this.seen = 0
   }
 
@@ -123,7 +123,7 @@ function labelOf (span) {
 function routesOf (requests) {
   const routes = new Map()
   for (const request of requests) {
-    if (request.isCut) continue // what it lay under is not there
+    if (request.isCut) continue // its parent is missing
     if (!routes.has(request.route)) routes.set(request.route, new Route())
     routes.get(request.route).add(request)
   }
