@@ -55,7 +55,7 @@ const OPTIONS = {
   version: true
 }
 
-// Options of Node that NODE_OPTIONS does not accept on all versions.
+// Options of Node that are passed on in addition to those in process.allowedNodeEnvironmentFlags.
 const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-output|inspect(?:-\w+)*|import|require|experimental-[\w-]+)(?:=|$)/
 // Options of Node whose value may be a separate argument.
 const TAKES_NEXT = /^(?:--(?:env-file(?:-if-exists)?|watch-path|import|require|loader|experimental-loader|conditions)|-[rC])$/
