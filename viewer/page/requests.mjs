@@ -267,8 +267,8 @@ function group (name, traces) {
   return traces.length === 0 ? [] : [{ group: name, size: traces.length }, ...together(traces)]
 }
 
-// Requests that the same block of the event loop made slow form a group at the position of the first of them. The request whose code blocked
-// the loop comes first.
+// Requests that were open during the same blocked loop form a group at the position of the first of them. The request whose code blocked the
+// loop comes first.
 function together (traces) {
   const blocks = Map.groupBy(traces, ({ blocked }) => blocked?.id)
   return traces.flatMap((trace) => {

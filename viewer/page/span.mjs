@@ -131,7 +131,7 @@ function attribute (attributes, key) {
   return attributes.find((each) => each.key === key)?.value
 }
 
-// All requests that were stopped by the same block of the event loop. The request whose code blocked it comes first.
+// All requests that were open during the same blocked loop. The request whose code blocked the loop comes first.
 async function blockedLoop ({ id, culprit, text }) {
   const { traces } = await get('/api/traces', { q: id, limit: 50 }).catch(() => ({ traces: [] }))
   traces.sort((a, b) => (b.id === culprit) - (a.id === culprit))

@@ -87,7 +87,7 @@ function servicesOf ({ spans, origins }) {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
 }
 
-/** The longest block of the event loop that a request of the trace recorded. */
+/** The longest blocked loop that a request of the trace recorded. */
 function blockedIn ({ spans }) {
   return spans.map(blockedOf).reduce((longest, each) => each !== null && !(longest?.ms >= each.ms) ? each : longest, null)
 }

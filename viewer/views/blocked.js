@@ -11,8 +11,8 @@ const { plural, safeText } = require('./safe-text')
 const EVENT = 'light_trace.blocked_loop'
 
 /**
- * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} the longest block of the request.
- *   `id`: the same for all requests that it stopped; `role`: culprit, victim or ''; `culprit`: the trace of the request whose code ran;
+ * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} the longest blocked loop of the
+ *   request. `id`: the same for all requests that were open; `role`: culprit, victim or ''; `culprit`: the trace of the request whose code ran;
  *   `place`: for example `at search (/app/search.js:14)`
  */
 function blockedOf ({ kind, events, bytes, from, to }) {
@@ -43,8 +43,8 @@ function blockedText ({ ms, role, culprit, place }, duration) {
 }
 
 /**
- * The lines of a list of requests. Requests that the same block made slow form a group at the position of the first of them. The group
- * has a heading, and the request whose code blocked the loop comes first.
+ * The lines of a list of requests. Requests that were open during the same blocked loop form a group at the position of the first of them.
+ * The group has a heading, and the request whose code blocked the loop comes first.
  */
 function blockedTogether (summaries, line, duration) {
   return summaries.flatMap((summary) => {
