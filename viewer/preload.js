@@ -52,7 +52,7 @@ function locator (within) {
   }
 }
 
-/** Reports the libraries without spans to the terminal and the viewer. Otherwise light-trace reports them in the app's log, which may be off. */
+/** Reports the libraries without spans to the terminal and the viewer, before light-trace reports them in the app's log, which may be off. */
 function sayUntracedLibraries (within, hasPg) {
   try {
     const { settledKinds, reportUntraced } = within('./lib/outbound/index.js')

@@ -46,7 +46,7 @@ function equal (given, token) {
   return timingSafeEqual(digest(given), digest(token))
 }
 
-/** Headers for a page that was opened with ?token=. They set the cookie and redirect to the address without the token, to keep it out of the history. */
+/** For a page that was opened with ?token=: sets the cookie, and redirects to the address without the token to keep it out of the history. */
 function tokenRedirect (url, token) {
   const rest = new URLSearchParams(url.searchParams)
   rest.delete('token')

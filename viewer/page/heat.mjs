@@ -11,7 +11,7 @@ export function heat (route, { buckets, slotMs, nowMs, slots }, { width = 180, h
   const scale = window.devicePixelRatio || 1
   canvas.width = width * scale
   canvas.height = height * scale
-  document.getElementById('main').append(canvas) // its colours come from the page's style sheet
+  document.getElementById('main').append(canvas) // its colours come from the style sheet, which applies only to elements in the page
   draw(canvas, route.histogram, { rows: buckets.length + 1, slots, last: Math.floor(nowMs / slotMs), slotMs })
   canvas.remove()
   return canvas

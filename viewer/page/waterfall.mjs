@@ -11,7 +11,7 @@ import { cssNumber, virtualRows } from './virtual.mjs'
 const HUES = 7
 const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
-const TICKS = 5 // at most twice as many
+const TICKS = 5 // the ruler shows at most twice as many
 const CLOCK_MS = 10 // smaller shifts are shown only in the panel, because processes of one host differ by a millisecond or two
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }

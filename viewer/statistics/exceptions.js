@@ -40,7 +40,7 @@ class Exceptions {
         this.#propose(trace, span, { type: facts.errorType || 'error', message: facts.message, stack: '', atMs: endOf(span), recorded: false })
       }
     })
-    // Such a failure is not counted at once, because another span in the same OTLP request may have recorded its exception.
+    // A failure without an exception is counted only now, because a later span in the same OTLP request may have recorded the exception.
     store.on('change', (trace) => {
       const failure = this.#unexplained.get(trace)
       if (failure === undefined) return

@@ -90,8 +90,8 @@ function textTest (text) {
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
 }
 
-// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans have other bytes, and so have the
-// capitals of letters outside ASCII.
+// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans are encoded differently, and the
+// capitals of letters outside ASCII have other bytes.
 function isTextInBytes (needle) {
   // eslint-disable-next-line no-control-regex
   return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan'.includes(needle) && !/["[\]{},:]/.test(needle)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The name under which a call is shown. The conventions name an HTTP call `GET`, and a Redis call, too. The name alone does not show the
-// host, the path or the system.
+// The name under which a call is shown. By the conventions, the span of an HTTP call may be named just `GET`, and so may that of a Redis
+// call. This does not show the host, the path or the system.
 
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_CLIENT } = require('../otlp/names')
