@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict'
 
-// npx light-trace. What a command needs is required when it is known: the viewer must listen before its user wonders.
+// npx light-trace. A command's modules are required only when it runs, so that the viewer listens as soon as possible.
 
 const { parseArguments, UsageError, HELP } = require('./commands/arguments')
 const { escaped } = require('./views/safe-text')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Loaded into the app that `npx light-trace app.js` starts, before the app. It does what light-trace/register does, with more
-// spans than production wants: handlers, and requests that never reach a hook. It also reports to the viewer what the app's
-// tracer lost, or that nothing traces the app, and says which libraries have no spans. Whatever fails here, the app starts.
+// `npx light-trace app.js` loads this file before the app. It does the same as light-trace/register, with spans that production does not
+// need: for handlers, and for requests that never reach a hook. It also tells the viewer what the app's tracer lost, or that nothing
+// traces the app, and prints which libraries have no spans. The app starts even if something here fails.
 
 const { subscribe, unsubscribe } = require('node:diagnostics_channel')
 const { createRequire } = require('node:module')
@@ -13,11 +13,11 @@ const { tracePg } = require('./trace-pg')
 const OLDEST_MAJOR = 5
 const AGAIN_MS = 200
 
-// `unrouted` by its former name: the application's light-trace may be an older one, and a newer one accepts it.
+// `unrouted` is the option's former name. The app's own light-trace may be older and know only this name. Newer versions accept it.
 const options = { [Symbol.for('light-trace.automatic')]: true, unrouted: true, spans: { handler: true } }
 
-// Before light-trace is loaded, which adds an onClose hook to each application: the one that was added first runs last, and the tracer has
-// closed by then.
+// Subscribed before light-trace is loaded, because light-trace adds an onClose hook to each app, too. The hook that is added first runs
+// last, so the tracer has closed when ours runs.
 subscribe('fastify.initialization', ({ fastify }) => guarded(() => { if (isTraced(fastify)) reportLosses(fastify) }))
 
 guarded(() => {
@@ -28,7 +28,7 @@ guarded(() => {
   subscribe('fastify.initialization', ({ fastify }) => guarded(() => {
     if (!isTraced(fastify)) return reportUntraced(`uses Fastify ${fastify.version}, and light-trace needs Fastify ${OLDEST_MAJOR} or later`)
     fastify.register(lightTrace, options)
-    guarded(() => fastify.addHook('onRoute', locate)) // now: routes may be declared before a plugin is loaded
+    guarded(() => fastify.addHook('onRoute', locate)) // not in a plugin: routes may be declared before plugins are loaded
   }))
   subscribe('http.server.request.start', firstRequest)
   takeSignalsOnce()
@@ -42,7 +42,7 @@ guarded(() => {
 
 function isTraced ({ version }) { return Number.parseInt(version, 10) >= OLDEST_MAJOR }
 
-/** What notes where a route is declared; an app's own light-trace of an older version cannot. */
+/** Returns the hook that records where a route is declared. An older light-trace in the app does not have it. */
 function locator (within) {
   try {
     const { noteDeclaration } = within('./lib/fastify/routes.js')
@@ -52,19 +52,19 @@ function locator (within) {
   }
 }
 
-/** Says in the terminal and the viewer which libraries have no spans, before light-trace says it in the app's log, which may be off. */
+/** Reports the libraries without spans to the terminal and the viewer, before light-trace reports them in the app's log, which may be off. */
 function sayUntracedLibraries (within, hasPg) {
   try {
     const { settledKinds, reportUntraced } = within('./lib/outbound/index.js')
-    if (hasPg) settledKinds.add('pg') // it is traced when it connects, which may be later
+    if (hasPg) settledKinds.add('pg') // pg is traced when it connects, which may be later
     reportLibraries(reportUntraced({ info: (message) => process.stderr.write(`light-trace: ${message}\n`) }))
   } catch {
-    // The app's own light-trace is of another version, which says it in the log.
+    // The app's own light-trace has another version, which reports them in the log.
   }
 }
 
-// A supervisor, or a terminal whose keyboard is not our input, sends a signal to a whole group of processes, and each that passes
-// it on does so once more. Many apps leave at once at the second. Nobody presses twice so soon.
+// A supervisor, or a terminal that is not our input, sends a signal to the whole process group. A process that forwards the signal then
+// delivers it a second time, and many apps exit immediately at the second signal. A user does not press Ctrl+C twice within AGAIN_MS.
 function takeSignalsOnce () {
   const { emit } = process
   const last = new Map()
@@ -77,18 +77,18 @@ function takeSignalsOnce () {
   }
 }
 
-// What a preload or a subscriber throws would end the process.
+// An exception in a preload or a subscriber would end the process.
 function guarded (fn) {
   try {
     fn()
   } catch (error) {
     try {
       process.emitWarning(`an application is not traced: ${error?.message}`, { type: 'LightTraceWarning', code: 'LT_WARN_REGISTER' })
-    } catch {} // Node's own, where Error.prototype is frozen
+    } catch {} // Node itself throws if Error.prototype is frozen
   }
 }
 
-// The app's own copy, if it has one: two would be two tracers.
+// Uses the app's own copy of light-trace if it has one. A second copy would be a second tracer.
 function plugin () {
   try {
     const inApp = createRequire(join(process.cwd(), 'package.json'))

@@ -1,12 +1,12 @@
 'use strict'
 
-// From the app to the viewer: what its tracer dropped, or does not trace, once a second where that has changed, and at its
-// close.
+// Runs in the app. Reports to the viewer what the tracer dropped or does not trace: once a second if this has changed, and when the app
+// closes.
 
-// Not node:http: our own requests must not be traced.
+// Not node:http, because our own requests must not be traced.
 const net = require('node:net')
 
-// Taken at load: fake timers of a test must not reach us.
+// Taken at load, so that fake timers of a test do not affect it.
 const { setInterval } = globalThis
 
 const EVERY_MS = 1000
@@ -32,7 +32,7 @@ function reportLosses (app) {
   if (viewer === null) return
   apps.add(app)
   timer ??= setInterval(report, EVERY_MS).unref()
-  // See preload.js for when it runs.
+  // preload.js explains when this hook runs.
   app.addHook('onClose', (closed, done) => {
     report(true)
     apps.delete(app)
@@ -56,11 +56,11 @@ function report (isLast = false) {
     last = body
     post(body, isLast)
   } catch {
-    // The app goes on without it.
+    // The app runs on without this report.
   }
 }
 
-/** Over all Fastify apps of the process. */
+/** Adds up the figures of all Fastify apps of the process. */
 function sum () {
   const total = {
     pid: process.pid,
@@ -75,7 +75,7 @@ function sum () {
     lastError: null
   }
   for (const { lightTrace } of apps) {
-    if (lightTrace === undefined || lightTrace === null) continue // it has not loaded its plugins yet
+    if (lightTrace === undefined || lightTrace === null) continue // the app has not loaded its plugins yet
     const { spans, lastError } = lightTrace.stats()
     for (const reason in spans.dropped) total.dropped[reason] = (total.dropped[reason] ?? 0) + spans.dropped[reason]
     if (spans.thinned > 0) total.dropped.thinned = (total.dropped.thinned ?? 0) + spans.thinned
@@ -91,7 +91,7 @@ function sum () {
 function post (body, isLast) {
   const { host, port, authorization } = viewer
   const socket = net.connect({ host, port })
-  if (!isLast) socket.unref() // the last one may hold the process up to its timeout
+  if (!isLast) socket.unref() // the last report may keep the process alive until its timeout
   socket.setTimeout(TIMEOUT_MS, () => socket.destroy())
   socket.on('error', () => {})
   socket.resume()

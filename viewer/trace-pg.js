@@ -1,13 +1,13 @@
 'use strict'
 
-// pg publishes no channels, and somebody who tries an app by `npx light-trace app.js` has not called `traceClient`. The library
-// patches nothing; this is a process of the command, for development, and it gives each client and pool of the app's pg to
-// `traceClient` when it connects. See decision D18.
+// pg publishes no channels, and an app that is tried with `npx light-trace app.js` does not call `traceClient`. The library patches
+// nothing, but this process was started by the command, for development. So this file patches the app's pg, and passes each client
+// and pool to `traceClient` when it connects. See decision D18.
 
 const { createRequire } = require('node:module')
 const { dirname, join, resolve } = require('node:path')
 
-/** Traces the pg that the app has, before the app is loaded. Returns whether it has one. */
+/** Patches the app's pg before the app is loaded. Returns whether the app has pg. */
 function tracePg (lightTrace) {
   let hasPg = false
   for (const folder of new Set([process.cwd(), dirname(resolve(process.argv[1] ?? '.'))])) {
@@ -15,7 +15,7 @@ function tracePg (lightTrace) {
     try {
       pg = createRequire(join(folder, 'package.json'))('pg')
     } catch {
-      continue // this app has none
+      continue // no pg here
     }
     for (const { prototype } of [pg.Client, pg.Pool]) connectTraced(prototype, lightTrace)
     hasPg = true

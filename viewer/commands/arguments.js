@@ -1,6 +1,6 @@
 'use strict'
 
-// The command line. Options of ours stand before the app's name; what follows it is the app's.
+// Parses the command line. Our options come before the app's name, and everything after the name belongs to the app.
 
 const { existsSync } = require('node:fs')
 const { delimiter, join } = require('node:path')
@@ -35,7 +35,7 @@ Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to 
 
 const COMMANDS = new Set(['tail', 'trace', 'mcp', 'import', 'export', 'check', 'help', 'version'])
 
-// name → what its value is; true: it has none.
+// name → the parser of its value, or true for an option without a value.
 const OPTIONS = {
   port,
   host: text,
@@ -55,13 +55,13 @@ const OPTIONS = {
   version: true
 }
 
-// Not among what NODE_OPTIONS may hold.
+// Options of Node that are passed on in addition to those in process.allowedNodeEnvironmentFlags.
 const NODE_FLAGS = /^--(?:env-file(?:-if-exists)?|watch-path|watch-preserve-output|inspect(?:-\w+)*|import|require|experimental-[\w-]+)(?:=|$)/
-// Those whose value may stand in an argument of its own.
+// Options of Node whose value may be a separate argument.
 const TAKES_NEXT = /^(?:--(?:env-file(?:-if-exists)?|watch-path|import|require|loader|experimental-loader|conditions)|-[rC])$/
 const UNITS = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 }
 const MIN_BYTES = 2 ** 20
-// Those that open editor://file/<path>:<line>; the page knows them too.
+// Editors that open editor://file/<path>:<line>. The page knows them, too.
 const EDITORS = ['vscode', 'vscode-insiders', 'vscodium', 'cursor', 'windsurf', 'zed', 'none']
 
 class UsageError extends Error {
@@ -99,7 +99,7 @@ function takesOperand ({ command, operand }) {
   return ['trace', 'import', 'export', 'check'].includes(command) && operand === undefined
 }
 
-/** @returns {number} how many arguments more it took */
+/** @returns {number} how many more arguments it took */
 function takeOption (parsed, argument, next) {
   const [, name, value] = /^--?([^=]*)(?:=([^]*))?$/.exec(argument)
   const inline = argument.includes('=')
@@ -147,7 +147,7 @@ function finish (parsed, rest) {
   return parsed
 }
 
-/** The app's file, or a command. `node app.js` is the file. */
+/** Returns the app's file or a command, with its arguments. `node app.js` counts as the file app.js. */
 function programOf (rest, nodeOptions) {
   if (rest[0] === 'node' && rest.length > 1) {
     const file = rest.findIndex((argument, i) => i > 0 && !argument.startsWith('-') && !TAKES_NEXT.test(rest[i - 1]))
@@ -169,7 +169,7 @@ function nearestCommand (name) {
   return near === undefined ? '' : `; did you mean ${near}`
 }
 
-/** As Node finds it: with or without its extension, or a folder. */
+/** Finds a file as Node does: with or without its extension, or a folder. */
 function isFile (name) {
   return existsSync(name) || ['.js', '.mjs', '.cjs'].some((extension) => existsSync(name + extension))
 }

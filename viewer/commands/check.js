@@ -1,7 +1,7 @@
 'use strict'
 
-// npx light-trace check now.jsonl --against main.jsonl --budget budget.json: what each route does that it did not do before, and which
-// request does more than it may. Only the second is a failure: a change may be meant.
+// npx light-trace check now.jsonl --against main.jsonl --budget budget.json: prints what each route does now that it did not do before, and
+// which requests exceed their budget. Only an exceeded budget is a failure, because a change may be intended.
 
 const { readFileSync } = require('node:fs')
 const { checkKinds, findingsOf, readBudget, report, requestsOf } = require('../../lib/features/testing/budget')
@@ -16,8 +16,8 @@ const { escaped, plural } = require('../views/safe-text')
 const { UsageError } = require('./arguments')
 
 const OVER_BUDGET = 1
-const LINES_MAX = 40 // of a route
-// What GitHub takes as a comment is 65,536.
+const LINES_MAX = 40 // for each route
+// GitHub accepts comments of up to 65,536 characters.
 const MARKDOWN_MAX = 60_000
 
 function check ({ operand, options: { against, budget: budgetFile, markdown = false } }) {
@@ -37,7 +37,7 @@ function check ({ operand, options: { against, budget: budgetFile, markdown = fa
   if (findings.length > 0) process.exitCode = OVER_BUDGET
 }
 
-/** The spans of a file, as `collector.spans()` has those of a test. @throws UsageError */
+/** Reads the spans of a file, in the form that `collector.spans()` returns in tests. @throws UsageError */
 function runOf (file) {
   const store = new TraceStore({ maxBytes: Infinity })
   const text = read(file)
@@ -82,7 +82,7 @@ function plainSpan ({ bytes, from, to, origin }) {
 
 /**
  * { "repeats": 5, "calls": { "redis": 10 }, "routes": { "GET /orders/:id": { "calls": { "postgresql": 2 } } } }: the keys of
- * collector.check(), for all routes, and in `routes` for one, whose own keys count.
+ * collector.check(), for all routes, and in `routes` for single routes, whose own keys win.
  * @returns {(route: string) => object}
  */
 function budgetsOf (file, { requests }, checked) {
@@ -147,7 +147,7 @@ function shown (lines) {
   return lines.length > LINES_MAX ? [...safe, `  … ${plural(lines.length - LINES_MAX, 'more line')}`] : safe
 }
 
-// Spans say what a sender wrote: none of it may be a line, or Markdown, of its own.
+// The text of spans comes from senders. It must not form lines or Markdown of its own.
 function safeLines (text) {
   return text.split('\n').map(escaped).join('\n')
 }

@@ -1,12 +1,12 @@
 'use strict'
 
-// A viewer that runs, for the other commands.
+// The HTTP client that other commands use for a running viewer.
 
 const http = require('node:http')
 
 const DEFAULT_PORT = 4318
 
-// Of a question to what may be no viewer: it may never answer, or never stop.
+// Limits for a request to a server that may not be a viewer: it may never answer, or never stop.
 const ASK = { timeout: 500, bytesMax: 10_000 }
 
 class Client {
@@ -21,7 +21,7 @@ class Client {
     return addressOf(this.host, this.port)
   }
 
-  /** @returns {Promise<number | undefined>} the process of the viewer that listens there */
+  /** @returns {Promise<number | undefined>} the process id of the viewer that listens there */
   async holder () {
     try {
       const { name, pid } = JSON.parse(await this.text('/api/whoami', ASK))
@@ -33,7 +33,7 @@ class Client {
     return await this.holder() !== undefined
   }
 
-  /** Whether it is, with status 200. */
+  /** Whether the request is answered with status 200. */
   isAnswered (path, options) {
     return this.text(path, { ...options, ...ASK }).then(() => true, () => false)
   }
@@ -42,7 +42,7 @@ class Client {
     return JSON.parse(await this.text(path))
   }
 
-  /** @throws with what the viewer said */
+  /** @throws with the viewer's error message */
   async text (path, { bytesMax = Infinity, ...options } = {}) {
     const response = await this.open(path, options)
     const pieces = []
@@ -76,9 +76,9 @@ class Client {
   }
 }
 
-const EVERY = ['0.0.0.0', '::'] // as `host`: all addresses of this machine
+const EVERY = ['0.0.0.0', '::'] // values of `host` that mean all addresses of this machine
 
-/** Where this machine reaches what listens on `host`. */
+/** The URL at which this machine reaches a server that listens on `host`. */
 function addressOf (host, port) {
   const isOwn = host === undefined || EVERY.includes(host)
   return `http://${isOwn ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,13 +1,13 @@
 'use strict'
 
-// The app's environment: every OpenTelemetry exporter in it sends to the viewer, soon.
+// Makes the app's environment, in which every OpenTelemetry exporter sends to the viewer, and without a long delay.
 
 const { addressOf } = require('./client')
 
-// The user waits for what they have just clicked.
+// Short, because the user waits for the request that they just made.
 const DELAY_MS = '100'
 
-/** @returns {{ env: object, notes: string[] }} what was changed that the user had set */
+/** @returns {{ env: object, notes: string[] }} notes: what the user had set and this changed */
 function appEnvironment (from, { port, host, token }) {
   const env = { ...from }
   const notes = []
@@ -20,7 +20,7 @@ function appEnvironment (from, { port, host, token }) {
   const same = (wanted) => (given) => given === wanted
   replace('OTEL_EXPORTER_OTLP_ENDPOINT', endpoint, same(endpoint))
   for (const signal of ['TRACES', 'LOGS']) replace(`OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`, undefined, () => false)
-  // A vendor's key is for the vendor.
+  // The headers may hold a vendor's key, which the viewer must not get.
   replace('OTEL_EXPORTER_OTLP_HEADERS', undefined, () => false)
   for (const signal of ['TRACES', 'LOGS']) replace(`OTEL_EXPORTER_OTLP_${signal}_HEADERS`, undefined, () => false)
   if (env.OTEL_TRACES_EXPORTER !== undefined) replace('OTEL_TRACES_EXPORTER', 'otlp', same('otlp'))
@@ -28,7 +28,7 @@ function appEnvironment (from, { port, host, token }) {
     if (env[name] !== undefined) replace(name, 'http/protobuf', (given) => given.startsWith('http/'))
   }
   if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) notes.push('OTEL_SDK_DISABLED is set: the app sends nothing')
-  if (env.OTEL_LOGS_EXPORTER !== 'none') replace('OTEL_LOGS_EXPORTER', 'otlp', same('otlp')) // `none` is the way to have no lines
+  if (env.OTEL_LOGS_EXPORTER !== 'none') replace('OTEL_LOGS_EXPORTER', 'otlp', same('otlp')) // `none` lets the user switch log lines off
   env.OTEL_BSP_SCHEDULE_DELAY ||= DELAY_MS
   env.OTEL_BLRP_SCHEDULE_DELAY ||= DELAY_MS
   env.LIGHT_TRACE_BLOCKED_LOOP ||= 'true'

@@ -1,6 +1,6 @@
 'use strict'
 
-// Server-sent events of our own server: `event:` and one `data:` line of JSON.
+// Reads the server-sent events of our own server: `event:`, and one `data:` line of JSON.
 
 async function * readEvents (response) {
   let rest = ''

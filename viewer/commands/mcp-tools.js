@@ -1,6 +1,6 @@
 'use strict'
 
-// The tools of `light-trace mcp`. They answer text that reads like the terminal's.
+// The tools of `light-trace mcp`. They answer in text, in the same form as in the terminal.
 
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
@@ -50,7 +50,7 @@ function tool (name, description, properties, required = []) {
   }
 }
 
-/** @returns {Promise<string>} @throws WrongArguments, or what the viewer said */
+/** @returns {Promise<string>} @throws WrongArguments, or the viewer's error */
 function callTool (client, name, given) {
   const { inputSchema } = TOOLS.find((each) => each.name === name)
   check(given, inputSchema)
@@ -86,7 +86,7 @@ async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
   return [...shown, ...(more || incomplete ? ['… and older ones'] : [])].join('\n')
 }
 
-// A sender's time may be beyond what a Date holds.
+// A sender's time may be outside the range of Date.
 function isoTime (ms) {
   return Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms)
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// npx light-trace mcp: the Model Context Protocol over stdio, for assistants. Read-only: it asks a viewer that runs, by its HTTP
-// interface. JSON-RPC 2.0, one message per line. https://modelcontextprotocol.io/specification/2025-06-18
+// npx light-trace mcp: the Model Context Protocol over stdio, for assistants. It is read-only and uses the HTTP API of a running viewer.
+// JSON-RPC 2.0, one message per line. https://modelcontextprotocol.io/specification/2025-06-18
 
 const { createInterface } = require('node:readline')
 const { version } = require('../../package.json')
@@ -15,10 +15,10 @@ const INVALID_REQUEST = -32600
 const METHOD_NOT_FOUND = -32601
 const INVALID_PARAMS = -32602
 
-/** Until its input ends. */
+/** Runs until its input ends. */
 async function mcp ({ options }) {
   const client = new Client(options)
-  // Answers go out in the order in which they are ready; each has its request's id.
+  // Answers are sent when they are ready, in any order. Each has the id of its request.
   const underWay = new Set()
   for await (const line of createInterface({ input: process.stdin, terminal: false })) {
     if (line.trim() === '') continue

@@ -1,6 +1,7 @@
 'use strict'
 
-// The port where every exporter sends by default; where it is taken, by whom, and the next one.
+// Opens the viewer on the port to which all exporters send by default. If the port is taken, it reports which program has it and tries the
+// next port.
 
 const { Client, DEFAULT_PORT } = require('./client')
 
@@ -8,9 +9,9 @@ const TRIES_MAX = 20
 
 /**
  * @param {() => import('../http/server').Viewer} make
- * @returns {Promise<{ viewer?: import('../http/server').Viewer, port: number, joined?: number }>} joined: the process of another
- *   viewer, which has the port
- * @throws what listen says, where no port helps
+ * @returns {Promise<{ viewer?: import('../http/server').Viewer, port: number, joined?: number }>} joined: the process id of
+ *   another viewer that has the port
+ * @throws the error of listen, if no other port can help
  */
 async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, mayJoin = false) {
   const holder = new Client({ port: wanted, host })

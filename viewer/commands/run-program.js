@@ -1,6 +1,6 @@
 'use strict'
 
-// The app in a process of its own: its standard streams, signals and exit code are passed through.
+// Runs the app in a separate process, and passes its standard streams, signals and exit code through.
 
 const { spawn } = require('node:child_process')
 const { closeSync, openSync, readSync } = require('node:fs')
@@ -12,7 +12,7 @@ const { appEnvironment } = require('./environment')
 const PRELOAD = pathToFileURL(join(__dirname, '../preload.js')).href
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK']
 
-// A terminal sends these to the app as well: handed on, they would come twice, and many apps leave at once at the second.
+// A terminal sends these to the app as well. If we forwarded them, they would arrive twice, and many apps exit immediately at the second.
 const BY_TERMINAL = new Set(['SIGINT', 'SIGQUIT', 'SIGHUP'])
 
 const TYPESCRIPT = /\.[cm]?ts$/
@@ -21,7 +21,7 @@ const LOADER = /(?:^|\s)(?:--(?:import|require|loader|experimental-loader)|-r)\b
 const FOR_NODE = /\.[cm]?[jt]sx?$/
 const FIRST_LINE_BYTES = 256
 
-/** @returns {Promise<{ code: number | null, signal: string | null, isOver: boolean }>} how it ended; isOver: the command was told to end, too */
+/** @returns {Promise<{ code: number | null, signal: string | null, isOver: boolean }>} how the app ended; isOver: a signal asked the command to end, too */
 async function runProgram (viewer, { program, options, nodeOptions }, say) {
   const [name] = program
   const { env, notes } = appEnvironment(process.env, { port: viewer.port, host: options.host, token: viewer.token })
@@ -31,7 +31,7 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
     ? nodeCommand(program, nodeOptions, options)
     : otherCommand([...interpreter, isFile(name) ? absolute(name) : name, ...program.slice(1)], nodeOptions, options, env)
   return new Promise((resolve, reject) => {
-    const shell = process.platform === 'win32' && file !== process.execPath // npm and its like are scripts there
+    const shell = process.platform === 'win32' && file !== process.execPath // on Windows, npm and similar commands are scripts
     const child = spawn(shell ? [file, ...args].map(wordForCmd).join(' ') : file, shell ? [] : args, { stdio: 'inherit', env: { ...env, ...extra }, shell })
     const { stop, told } = passSignals(child)
     viewer.app = { command: program.join(' ').slice(0, 200), pid: child.pid, running: true, exit: null }
@@ -43,12 +43,12 @@ async function runProgram (viewer, { program, options, nodeOptions }, say) {
       stop()
       Object.assign(viewer.app, { running: false, exit: signal ?? code })
       viewer.events.touch()
-      resolve({ code, signal, isOver: told.has('SIGTERM') || told.has('SIGHUP') }) // Ctrl-C is for the app
+      resolve({ code, signal, isOver: told.has('SIGTERM') || told.has('SIGHUP') }) // Ctrl-C is meant for the app only
     })
   })
 }
 
-/** @returns {string[] | null} what runs a file, by its first line as the system has it; null: Node does */
+/** @returns {string[] | null} the command that runs a file, from its #! line as in the system; null: Node runs it */
 function interpreterOf (file) {
   if (FOR_NODE.test(file)) return null
   const start = Buffer.alloc(FIRST_LINE_BYTES)
@@ -77,7 +77,7 @@ function stripTypes (nodeOptions) {
   throw new UsageError(`Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or a loader: light-trace --import=tsx app.ts`)
 }
 
-// Every Node process that the command starts is traced.
+// NODE_OPTIONS makes every Node process that the command starts load the preload.
 function otherCommand (command, nodeOptions, { watch }, env) {
   if (watch) throw new UsageError('--watch is for a file that Node runs: a command has to watch for itself')
   if (nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]} is for a file that Node runs: put it into NODE_OPTIONS`)
@@ -85,7 +85,7 @@ function otherCommand (command, nodeOptions, { watch }, env) {
   return { file, args, extra: { NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import=${PRELOAD}`.trim() } }
 }
 
-/** A word of a command line as cmd.exe hands it on whole, and a program of Windows reads it. */
+/** Quotes a word of a command line, so that cmd.exe passes it on whole and Windows programs parse it correctly. */
 function wordForCmd (word) {
   return /^[\w.:/\\=@+-]+$/.test(word) ? word : `"${word.replaceAll('"', '""').replace(/(?<!\\)\\+$/, '$&$&')}"`
 }
@@ -94,7 +94,7 @@ function passSignals (child) {
   const told = new Set()
   const pass = (signal) => {
     told.add(signal)
-    if (process.platform === 'win32') return // each comes from the console, to the app as well, and `kill` would end it at once
+    if (process.platform === 'win32') return // the console sends signals to the app as well, and `kill` would end the app at once
     if (!BY_TERMINAL.has(signal) || !process.stdin.isTTY) child.kill(signal)
   }
   for (const signal of SIGNALS) process.on(signal, pass)

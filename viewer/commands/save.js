@@ -1,11 +1,11 @@
 'use strict'
 
-// --save: what is received is appended to a file as OTLP JSON, one request per line, as the collector's file exporter writes it.
+// --save: appends what is received to a file as OTLP JSON, one request per line, in the format of the collector's file exporter.
 
 const { createWriteStream, fchmodSync, fstatSync } = require('node:fs')
 const { otlpText } = require('../views/otlp-json')
 
-// What a slow disk may keep in memory.
+// The most that waits in memory for a slow disk.
 const BEHIND_BYTES_MAX = 16 * 1024 * 1024
 
 const OWNER_ONLY = 0o600
@@ -35,7 +35,7 @@ function saveTo (viewer, file, say) {
   }
 }
 
-/** Only its owner may read what the spans hold, also of a file that was there before. */
+/** Opens a file that only its owner may read, because spans may hold private data. An existing file also gets this mode. */
 function ownFile (file, flags) {
   const stream = createWriteStream(file, { flags, mode: OWNER_ONLY })
   return stream.on('open', (fd) => {

@@ -1,13 +1,13 @@
 'use strict'
 
-// npx light-trace [app.js]: the viewer, and the app in a process of its own.
+// npx light-trace [app.js]: runs the viewer, and the app in a separate process.
 
 const { Viewer } = require('../http/server')
 const { EVERY, addressOf } = require('./client')
 
 const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
 
-/** Resolves when it has ended, if it ends by itself. */
+/** Resolves when the viewer has ended, if it ends by itself. */
 async function serve (parsed) {
   const viewer = await openViewer(parsed.options, parsed.program !== null)
   const name = viewer.joined === undefined ? viewer.url : `${viewer.url}, the viewer of process ${viewer.joined},`
@@ -15,7 +15,7 @@ async function serve (parsed) {
   await attend(viewer, parsed)
 }
 
-/** Until a signal, or until the app ends; then the process ends as the app did. */
+/** Runs until a signal or until the app ends. The process then ends in the same way as the app. */
 async function attend (viewer, parsed) {
   if (parsed.program === null) return untilSignal(viewer)
   const { runProgram } = require('./run-program')
@@ -31,11 +31,11 @@ async function attend (viewer, parsed) {
   endAs(end)
 }
 
-// Options of a viewer's own: who gives one wants another viewer.
+// Options of a viewer. With one of these, the user wants a new viewer.
 const OWN = ['host', 'max-bytes', 'save', 'stay', 'editor']
 
 /**
- * @param {boolean} [mayJoin] whether one that runs in another terminal will do
+ * @param {boolean} [mayJoin] whether a viewer that runs in another terminal may be used instead
  * @returns {Promise<Viewer | object>} listening
  */
 async function openViewer (options, mayJoin = false) {
@@ -49,7 +49,7 @@ async function openViewer (options, mayJoin = false) {
   viewer.port = port
   viewer.say = SAY
   viewer.url = urlOf(options.host, port, token)
-  // A mistake of the viewer's must not end the app with it.
+  // A bug in the viewer must not end the app, too.
   process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))
   if (options.save !== undefined) require('./save').saveTo(viewer, options.save, SAY)
   return viewer
@@ -59,7 +59,7 @@ function newToken () {
   return require('node:crypto').randomBytes(24).toString('base64url')
 }
 
-/** What the user opens. */
+/** The URL for the user to open. */
 function urlOf (host, port, token) {
   if (host === undefined) return `http://localhost:${port}`
   return `${addressOf(EVERY.includes(host) ? require('node:os').hostname() : host, port)}/?token=${token}`
@@ -77,7 +77,7 @@ function untilSignal (viewer) {
   })
 }
 
-// By the same signal, so that whoever started us sees what happened to the app.
+// Ends by the same signal, so that the parent process sees what happened to the app.
 function endAs ({ code, signal }) {
   if (signal === null) process.exit(code)
   process.removeAllListeners(signal)

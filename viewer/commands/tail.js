@@ -1,14 +1,14 @@
 'use strict'
 
-// npx light-trace tail: traces as trees in the terminal, each when it has become quiet. Where no viewer runs, or an app is named, it
-// starts one.
+// npx light-trace tail: prints traces as trees in the terminal, each when no more spans of it arrive. It starts a viewer if none runs or if
+// an app is named.
 
 const { Client, addressOf } = require('./client')
 const { readEvents } = require('./event-stream')
 const { printTrace } = require('./terminal')
 const { plural } = require('../views/safe-text')
 
-// Spans of one trace come in several requests; children mostly before their root.
+// The spans of a trace arrive in several requests, and children mostly before their root.
 const QUIET_MS = 300
 const QUIET_WITHOUT_ROOT_MS = 2000
 const PRINTED_MAX = 5000
@@ -22,15 +22,15 @@ async function tail (parsed) {
   SAY(`${viewer.url} shows them as a page`)
   const own = new Client({ url: new URL(addressOf(parsed.options.host, viewer.port)), token: viewer.token ?? undefined })
   const tailing = follow(own, (text) => process.stdout.write(text))
-  tailing.catch(() => {}) // it ends with the viewer
+  tailing.catch(() => {}) // the stream ends with the viewer
   await attend(viewer, parsed)
 }
 
-/** Until the viewer ends. */
+/** Runs until the viewer ends. */
 async function follow (client, print = (text) => process.stdout.write(text)) {
   const printer = new Printer(client, print)
   const response = await client.open('/api/events')
-  process.stdout.on('error', () => response.destroy()) // `| head`
+  process.stdout.on('error', () => response.destroy()) // for example with `| head`
   for await (const { event, data } of readEvents(response)) {
     if (event === 'traces') {
       for (const summary of data.traces) printer.changed(summary)
@@ -44,7 +44,7 @@ class Printer {
   #client
   #print
   #waiting = new Map() // id → { timer, summary }
-  #printed = new Map() // id → how many spans and lines it had
+  #printed = new Map() // id → the number of spans and lines that it had
   #line = Promise.resolve()
 
   constructor (client, print) {
@@ -62,7 +62,7 @@ class Printer {
 
   #quiet (summary) {
     this.#waiting.delete(summary.id)
-    this.#line = this.#line.then(() => this.#show(summary)).catch(() => {}) // it has been evicted, or the viewer has ended
+    this.#line = this.#line.then(() => this.#show(summary)).catch(() => {}) // the trace was evicted, or the viewer has ended
   }
 
   async #show ({ id, spans, lines }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// A trace for this terminal, from its OTLP JSON.
+// Formats a trace for this terminal from its OTLP JSON.
 
 const { TraceStore } = require('../store/trace-store')
 const { importText } = require('../store/import')

@@ -1,6 +1,6 @@
 'use strict'
 
-// npx light-trace import <file>, export [file]: OTLP JSON, one object or one per line.
+// npx light-trace import <file>, export [file]: OTLP JSON, one object or one object per line.
 
 const { createReadStream } = require('node:fs')
 const { pipeline } = require('node:stream/promises')
@@ -11,7 +11,7 @@ const { plural } = require('../views/safe-text')
 async function importFile ({ operand, options }) {
   const client = new Client(options)
   if (await client.isThere()) return send(client, operand)
-  if (options.url !== undefined) return send(client, operand) // says that nobody is there
+  if (options.url !== undefined) return send(client, operand) // throws an error that no viewer listens there
   const { openViewer, attend, SAY } = require('./serve')
   const viewer = await openViewer(options)
   await send(new Client({ port: viewer.port, token: viewer.token ?? undefined }), operand)

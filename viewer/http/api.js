@@ -1,6 +1,6 @@
 'use strict'
 
-// Everything under /api/, as ../api.md has it.
+// Everything under /api/. ../api.md describes it.
 
 const { filterOf, lineFilterOf, BadParameter } = require('../store/search')
 const { summaryOf } = require('../store/summary')
@@ -12,7 +12,7 @@ const SEARCH_MAX_MS = 2000
 const FLAME_REQUESTS = 200
 const IMPORT_IDS_MAX = 100
 const LINES_SLICE = 500
-// More than a screen has, as viewer/page/trace.mjs asks for. A large trace is seen before all of it has been read.
+// More rows than a screen shows, as viewer/page/trace.mjs requests them. A large trace is shown before all of it is read.
 const FIRST_ROWS = 150
 
 const JSON_TYPE = 'application/json; charset=utf-8'
@@ -36,7 +36,7 @@ class Api {
     this.#exceptions = viewer.exceptions
   }
 
-  /** @returns {Promise<void>} answered. @throws BadParameter, NotFound, Refused, Malformed */
+  /** @returns {Promise<void>} resolves when it has answered. @throws BadParameter, NotFound, Refused, Malformed */
   async handle (request, response, url) {
     const { pathname: path, searchParams: query } = url
     if (path === '/api/import') return this.#import(request, response)
@@ -89,13 +89,13 @@ class Api {
     }
   }
 
-  /** @returns {object | null} what GET /api/traces/<name>/rows answers first; null: the trace is not held */
+  /** @returns {object | null} the first rows of GET /api/traces/<name>/rows, or null if the trace is not stored */
   firstRows (name) {
     const { found } = this.#named(name.toLowerCase())
     return found === undefined ? null : require('../views/rows').rowsOf(found, FIRST_ROWS)
   }
 
-  /** @param {string} name an id, the start of one, last, slowest or failed */
+  /** @param {string} name an id, the start of an id, last, slowest or failed */
   find (name) {
     const { found, problem } = this.#named(name.toLowerCase())
     if (found === undefined) throw new NotFound(problem ?? 'this trace is not held: it was never received, or it was evicted')
@@ -112,7 +112,7 @@ class Api {
     return another === undefined ? { found } : { problem: 'more than one trace begins with this' }
   }
 
-  // In slices, so that receiving goes on.
+  // Searches in slices, so that the viewer can receive spans in between.
   async #list (query) {
     const filter = filterOf(query)
     const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
@@ -138,7 +138,7 @@ class Api {
     return result
   }
 
-  // Newest first, in slices.
+  // Searches in slices, too, newest lines first.
   async #logs (query) {
     const { lineJson } = require('../views/log-lines')
     const matches = lineFilterOf(query)
@@ -201,7 +201,7 @@ class Api {
 
   async #import (request, response) {
     if (request.method !== 'POST') return sendError(response, 405, 'import is by POST', { allow: 'POST' })
-    // A form of another page cannot send this type without asking first.
+    // A form on another site cannot send this type without a CORS preflight.
     if (!/^application\/(?:json|x-ndjson)\b/.test(request.headers['content-type'] ?? '')) return sendError(response, 415, 'content-type must be application/json')
     const { importText } = require('../store/import')
     const { ids, ...counts } = importText(this.#store, (await this.#viewer.bodies.read(request)).toString())

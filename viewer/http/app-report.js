@@ -1,6 +1,6 @@
 'use strict'
 
-// What a light-trace app said of its own losses. It comes over the network: every value is checked.
+// Reads what a light-trace app reports about its own losses. The report comes over the network, so every value is checked.
 
 const { Malformed } = require('../otlp/proto-reader')
 const { plural, safeText } = require('../views/safe-text')
@@ -32,7 +32,7 @@ function appReport (body) {
   }
 }
 
-/** Why nothing of an app is seen, if nothing is. @returns {string | null} */
+/** Why no spans of an app arrive, as far as its report shows. @returns {string | null} */
 function adviceOf ({ pid, untraced, sent, unsampled, lastError }) {
   const what = untraced ??
     (sent > 0 ? 'sends its spans elsewhere: what its code sets (an exporter, processors, an SDK) wins over the environment' : null) ??

@@ -1,11 +1,11 @@
 'use strict'
 
-// A request's body, bounded: what is sent, what it becomes when it is decompressed, and what all senders have under way.
+// Reads the body of a request. It limits the size that is sent, the size after decompression, and the size of all bodies in progress.
 
 const BODY_BYTES_MAX = 64 * 1024 * 1024
 const UNDER_WAY_BYTES_MAX = 128 * 1024 * 1024
 
-// A small gzip may become 64 MiB; so few are decompressed at a time that together they stay within reason.
+// A small gzip body may become 64 MiB, so only this many bodies are decompressed at a time.
 const INFLATING_MAX = 2
 
 class Refused extends Error {
@@ -40,7 +40,7 @@ class Bodies {
         this.#underWay -= length
         length = 0
         request.removeAllListeners('data')
-        request.resume() // what still comes is thrown away
+        request.resume() // the rest of the body is discarded
         settle(value)
       }
       request.on('data', (piece) => {

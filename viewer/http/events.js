@@ -1,7 +1,7 @@
 'use strict'
 
-// GET /api/events: what changes, as it changes. Changes are collected and sent at most ten times a second, so that a load test
-// costs the page no more than a single request does.
+// GET /api/events: sends changes as they happen. Changes are collected and sent at most 20 times a second, and 4 times under load, so that
+// a load test does not overload the page.
 
 const { filterOf } = require('../store/search')
 const { summaryOf } = require('../store/summary')
@@ -16,7 +16,7 @@ const BATCH_MAX = 200
 const CLIENTS_MAX = 64
 const CHANGED_MAX = 5000
 
-// A browser that does not read (a tab that sleeps) gets nothing more until it does.
+// A browser that does not read, for example in a sleeping tab, gets nothing more until it reads again.
 const BEHIND_BYTES_MAX = 1024 * 1024
 
 class Events {
@@ -44,7 +44,7 @@ class Events {
   }
 
   get size () { return this.#clients.size }
-  /** What pages have not read yet. */
+  /** The bytes that pages have not read yet. */
   get waitingBytes () {
     let bytes = 0
     for (const { response } of this.#clients) bytes += response.writableLength
@@ -65,7 +65,7 @@ class Events {
     this.#slowTimer ??= setInterval(() => this.#sendSlow(), SLOW_EVERY_MS).unref()
   }
 
-  /** Something else than a trace has changed: the app, what it lost. */
+  /** Notes that something other than a trace has changed, for example what the app lost. */
   touch () {
     this.#dirty = true
   }
@@ -90,7 +90,7 @@ class Events {
   #change (trace) {
     this.#dirty = true
     if (this.#clients.size === 0) return
-    this.#changed.delete(trace) // the newest change last
+    this.#changed.delete(trace) // so that the newest change is last
     this.#changed.add(trace)
     if (this.#changed.size > CHANGED_MAX) {
       this.#changed.delete(this.#changed.values().next().value)
@@ -100,7 +100,7 @@ class Events {
     this.#tracesTimer ??= setTimeout(() => this.#sendTraces(), delay).unref()
   }
 
-  // Who shows lines asks for them.
+  // The event has no lines in it. A page that shows lines requests them.
   #lines () {
     this.#dirty = true
     if (this.#clients.size === 0) return

@@ -1,6 +1,6 @@
 'use strict'
 
-// The page: one file, with a policy that allows its own inline scripts and styles and nothing else.
+// Serves the page: one file, with a content security policy that allows only its own inline scripts and styles.
 
 const { createHash } = require('node:crypto')
 const { readFileSync } = require('node:fs')
@@ -25,14 +25,14 @@ function isPage (path) {
   return PAGES.test(path)
 }
 
-/** @returns {string | undefined} what names the trace that the page shows */
+/** @returns {string | undefined} the id or other name of the trace that the page shows */
 function traceOf (path) {
   return TRACE_PAGE.exec(path)?.[1]
 }
 
 /**
- * @param {() => object | null} [firstRows] of a trace. They are made while the browser reads the page, whose script runs when
- *   it has all of it: the first rows are drawn without a question.
+ * @param {() => object | null} [firstRows] makes the first rows of a trace. It runs while the browser reads the page. The page's script runs
+ *   when the whole page has arrived, so it draws the first rows without a request.
  */
 async function sendPage (response, firstRows) {
   loaded ??= load()
@@ -45,13 +45,13 @@ async function sendPage (response, firstRows) {
   response.end(end)
 }
 
-// No script but data, as the browser sees it: the policy allows it nothing. Without `<` it cannot end its own element.
+// For the browser this is data and not a script, so it cannot run. Without `<` it cannot end its own element.
 function dataOf (firstRows) {
   try {
     const rows = firstRows()
     return rows === null ? '' : `<script type="application/json" id="rows">${JSON.stringify(rows).replaceAll('<', '\\u003c')}</script>\n`
   } catch {
-    return '' // the page asks, and shows the answer that says why
+    return '' // the page then requests the rows, and shows the error
   }
 }
 

@@ -17,7 +17,7 @@ class Receiver {
   received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
   refused = { requests: 0, reasons: {} }
 
-  /** What is done with what was kept of each request: (spans: StoredSpan[], lines: StoredLine[]) => void. */
+  /** Called with what was kept of each request: (spans: StoredSpan[], lines: StoredLine[]) => void. */
   save = null
 
   constructor (store, bodies) {
@@ -70,7 +70,7 @@ class Receiver {
     if (response.destroyed) return
     if (status === 503) response.setHeader('retry-after', RETRY_AFTER_SECONDS)
     if (status === 405) response.setHeader('allow', 'POST')
-    // What is left of the body would be read for nothing.
+    // Otherwise the rest of the body would be read for nothing.
     if (!request.complete) response.setHeader('connection', 'close')
     const text = error.message
     if (type === PROTOBUF) {
@@ -92,7 +92,7 @@ function fromJson (body, signal = 'traces') {
   return signal === 'logs' ? logsFromJson(json) : requestFromJson(json)
 }
 
-// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same of log records
+// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same for log records
 function answer (response, status, type, partial) {
   if (type === JSON_TYPE) {
     return send(response, status, type, JSON.stringify(partial === null ? {} : { partialSuccess: partial }))
@@ -111,7 +111,7 @@ function send (response, status, type, body) {
   response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) }).end(body)
 }
 
-// Browsers of pages on localhost may send. They learn nothing but whether it was taken.
+// Pages on localhost may send telemetry. They learn only whether it was accepted.
 function allow (response, origin) {
   response.setHeader('access-control-allow-origin', origin)
   response.setHeader('access-control-allow-headers', 'content-type, content-encoding, authorization')

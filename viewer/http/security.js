@@ -1,7 +1,7 @@
 'use strict'
 
-// Who may read. On loopback: whoever asks this machine by one of its own names (a page of the web that has its name point to
-// 127.0.0.1 does not) and is no page of another origin. Opened by --host: whoever has the token.
+// Decides which clients may read. On loopback, the Host header must be one of this machine's own names, which excludes web sites whose name
+// resolves to 127.0.0.1, and the client must not be a page of another origin. With --host, the client must have the token.
 
 const { createHash, timingSafeEqual } = require('node:crypto')
 
@@ -9,14 +9,14 @@ const COOKIE = 'light_trace_token'
 const LOCAL_HOST = /^(?:localhost|[\w-]+(?:\.[\w-]+)*\.localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i
 const LOCAL_ORIGIN = /^https?:\/\/(?:localhost|[\w-]+(?:\.[\w-]+)*\.localhost|127\.0\.0\.1|\[::1\])(?::\d{1,5})?$/i
 
-/** @returns {string | null} why not */
+/** @returns {string | null} the reason for a refusal */
 function hostRefusal ({ headers }, { token }) {
-  // With a token a name proves nothing: the cookie is bound to the name that the user opened.
+  // With a token the name need not be checked, because the cookie is bound to the name that the user opened.
   if (token !== null || LOCAL_HOST.test(headers.host ?? '')) return null
   return 'The Host header names no address of this machine. Ask for localhost or 127.0.0.1.'
 }
 
-/** @returns {string | null} why not */
+/** @returns {string | null} the reason for a refusal */
 function originRefusal ({ headers }) {
   const site = headers['sec-fetch-site']
   const isOwn = headers.origin === undefined || headers.origin === `http://${headers.host}`
@@ -46,19 +46,19 @@ function equal (given, token) {
   return timingSafeEqual(digest(given), digest(token))
 }
 
-/** For a page that was opened with ?token=: the cookie and the address without it, so that it stays in no history. */
+/** For a page that was opened with ?token=: sets the cookie, and redirects to the address without the token to keep it out of the history. */
 function tokenRedirect (url, token) {
   const rest = new URLSearchParams(url.searchParams)
   rest.delete('token')
   const query = rest.size === 0 ? '' : `?${rest}`
-  // One slash: //elsewhere would be another host.
+  // Only one leading slash, because //elsewhere would be another host.
   return {
     'set-cookie': `${COOKIE}=${token}; Path=/; HttpOnly; SameSite=Strict`,
     location: `${url.pathname.replace(/^\/{2,}/, '/')}${query}`
   }
 }
 
-/** @returns {string | null | undefined} the origin that may send telemetry; null: none may; undefined: it is no browser */
+/** @returns {string | null | undefined} the origin, if it may send telemetry; null: it may not; undefined: the client is not a browser */
 function sendingOrigin ({ headers }) {
   if (headers.origin === undefined) return undefined
   return LOCAL_ORIGIN.test(headers.origin) ? headers.origin : null

@@ -1,6 +1,6 @@
 'use strict'
 
-// The viewer: a store, what is counted from it, and one HTTP server that receives, answers and shows.
+// The viewer: a store, statistics, and one HTTP server that receives telemetry, answers the API and serves the page.
 
 const { once } = require('node:events')
 const http = require('node:http')
@@ -25,7 +25,7 @@ const SIGNALS = { '/v1/traces': 'traces', '/v1/metrics': 'metrics', '/v1/logs': 
 const APPS_MAX = 64
 const NAME_MAX = 200
 
-// Longer than exporters wait between two batches: none shall find its connection closed.
+// Longer than exporters wait between two batches, so that they do not find their connection closed.
 const KEEP_ALIVE_MS = 60_000
 const REPORT_BYTES_MAX = 16_384
 
@@ -35,13 +35,13 @@ class Viewer {
   #startedMs = Date.now()
 
   /**
-   * @param {{ maxBytes?: number, token?: string | null, editor?: string }} [options] maxBytes: of traces, 64 MiB by default; token: what
-   *   is needed to read, where it is not only for this machine; editor: what opens files from the page, or 'none'
+   * @param {{ maxBytes?: number, token?: string | null, editor?: string }} [options] maxBytes: limit of the stored traces,
+   *   64 MiB by default; token: required for reading if other machines can connect; editor: opens files from the page, or 'none'
    */
   constructor ({ maxBytes, token = null, editor = 'vscode' } = {}) {
     this.token = token
-    this.editor = token === null && editor !== 'none' ? editor : null // files are here, and a reader with a token may not be
-    this.port = this.url = null // where it listens: of the command that has opened it
+    this.editor = token === null && editor !== 'none' ? editor : null // files are on this machine, and a reader with a token may be on another
+    this.port = this.url = null // where it listens: set by the command that opens it
     this.store = new TraceStore({ maxBytes })
     this.routes = new RouteStatistics(this.store, { onRepeats: (route, repeats) => this.say?.(`${safeText(route, NAME_MAX)} makes ${repeatText(repeats, duration)}`) })
     this.exceptions = new Exceptions(this.store)
@@ -51,13 +51,13 @@ class Viewer {
     this.api = new Api(this)
     this.app = null
     this.apps = new Map()
-    this.say = null // of the command: (text) => void
+    this.say = null // set by the command: (text) => void
     this.saved = { file: null, requests: 0, failed: 0 }
   }
 
   /**
    * @returns {Promise<number>} the port
-   * @throws what listen says, EADDRINUSE above all
+   * @throws the errors of listen, mostly EADDRINUSE
    */
   async listen (port, host) {
     this.#server = this.#create()
@@ -67,7 +67,7 @@ class Viewer {
     return taken
   }
 
-  // `localhost` is ::1 to some senders. Whoever else listens there would get their spans.
+  // Some senders resolve `localhost` to ::1. Another program that listens there would get their spans.
   async #listenOnSix (port) {
     this.#second = this.#create()
     try {
@@ -112,7 +112,7 @@ class Viewer {
     }
   }
 
-  // While nothing was received.
+  // Only until the first span is received.
   #advice () {
     return this.store.receivedSpans > 0 ? [] : [...this.apps.values()].map(adviceOf).filter((advice) => advice !== null)
   }
@@ -132,7 +132,7 @@ class Viewer {
     const url = parsed(request.url)
     if (url === null) return sendError(response, 400, 'this is not an address')
     const path = url.pathname
-    // Telemetry comes by any name of this machine (host.docker.internal) and reads nothing.
+    // Telemetry may be sent to any name of this machine, for example host.docker.internal. Its senders cannot read anything.
     if (SIGNALS[path] !== undefined) return this.receiver.handle(request, response, SIGNALS[path])
     const refusal = hostRefusal(request, this)
     if (refusal !== null) return sendError(response, 403, refusal)
@@ -156,12 +156,12 @@ class Viewer {
     }
     if (this.token !== null && url.searchParams.has('token')) return response.writeHead(303, { ...FIXED_HEADERS, ...tokenRedirect(url, this.token) }).end()
     const trace = traceOf(url.pathname)
-    // Data is for our own page: who came by a link of another one gets a page that asks for it.
+    // Only our own page gets the data. After a link on another site, the page comes without the data and requests it.
     const answersData = trace !== undefined && originRefusal(request) === null
     return sendPage(response, answersData ? () => this.api.firstRows(trace) : undefined)
   }
 
-  // The apps that this command started say here what they lost (report-losses.js).
+  // The apps that this command started report here what they lost (report-losses.js).
   async #appReport (request, response) {
     if (request.method !== 'POST' || this.app === null) return sendError(response, 404, 'there is nothing at this address')
     const body = await this.bodies.read(request)

@@ -5,7 +5,7 @@
 
 const { ProtoReader, BYTES } = require('./proto-reader')
 
-// Deeper than anybody writes; a value of 10,000 levels must not end the process.
+// Deeper than real values. A value with 10,000 levels must not end the process.
 const DEPTH_MAX = 64
 const TOO_DEEP = '[nested too deep]'
 
@@ -13,7 +13,7 @@ const TYPES = ['empty', 'string', 'bool', 'int', 'double', 'array', 'kvlist', 'b
 
 /**
  * @returns {{ key: string, type: string, value: any }} an int is a number or, beyond 2⁵³, text; bytes are base64; an array is a
- *   list of { type, value }, a kvlist one of { key, type, value }
+ *   list of { type, value }, a kvlist is a list of { key, type, value }
  */
 function readKeyValue (reader, depth = 0) {
   const attribute = { key: '', type: 'empty', value: null }
@@ -60,7 +60,7 @@ function readList (reader, read) {
   return list
 }
 
-/** A value as JavaScript has it; a kvlist without a prototype, since a key may be __proto__. */
+/** Converts a value to plain JavaScript. A kvlist becomes an object without a prototype, because a key may be __proto__. */
 function plain ({ type, value }) {
   if (type === 'array') return value.map(plain)
   if (type === 'double' && !Number.isFinite(value)) return String(value)
@@ -70,7 +70,7 @@ function plain ({ type, value }) {
   return map
 }
 
-/** Throws Malformed where a KeyValue could not be read; makes nothing. */
+/** Throws Malformed if a KeyValue cannot be read. It builds no values. */
 function checkKeyValue (reader, depth = 0) {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) reader.expect(BYTES)
@@ -78,7 +78,7 @@ function checkKeyValue (reader, depth = 0) {
   }
 }
 
-// The wire type of each kind of value.
+// The wire type of each field of AnyValue.
 const WIRES = [-1, 2, 0, 0, 1, 2, 2, 2]
 
 function checkAnyValue (reader, depth) {
@@ -95,7 +95,7 @@ function checkAnyValue (reader, depth) {
   }
 }
 
-/** The attributes of a Resource or InstrumentationScope message: field 1 or 3. */
+/** Reads the attributes of a Resource (field 1) or an InstrumentationScope (field 3). */
 function readAttributes (bytes, number) {
   const reader = new ProtoReader(bytes)
   const attributes = []
@@ -105,7 +105,7 @@ function readAttributes (bytes, number) {
   return attributes
 }
 
-/** Of a span's attributes those whose key is in a set. @returns {Map<string, any>} */
+/** Reads only the attributes of a span whose key is in `keys`. @returns {Map<string, any>} */
 function readSomeAttributes ({ bytes, from, to }, keys) {
   const reader = new ProtoReader(bytes, from, to)
   const found = new Map()
@@ -113,7 +113,7 @@ function readSomeAttributes ({ bytes, from, to }, keys) {
     if (field !== 9) continue // Span { KeyValue attributes = 9 }
     const attribute = reader.message()
     const { at, end } = attribute
-    if (attribute.next() === 1 && !keys.has(bytes.latin1Slice(attribute.from, attribute.to))) continue // not read: it may be long
+    if (attribute.next() === 1 && !keys.has(bytes.latin1Slice(attribute.from, attribute.to))) continue // the value is not read, because it may be long
     const { key, value } = readKeyValue(attribute.over(at, end))
     found.set(key, value)
   }

@@ -1,10 +1,10 @@
 'use strict'
 
-// OTLP JSON to OTLP protobuf, so that everything behind it has one format to read. In JSON ids are hex, enums are
-// numbers (some senders write their names), 64-bit integers are text or numbers, names are lowerCamelCase.
+// Converts OTLP JSON to OTLP protobuf, so that the rest of the viewer reads only one format. In JSON, ids are hex, enums are numbers (some
+// senders write their names), 64-bit integers are text or numbers, and names are lowerCamelCase.
 // https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 //
-// A field of the wrong type is Malformed, an unknown one is ignored.
+// A field of the wrong type throws Malformed. Unknown fields are ignored.
 
 const { Message } = require('./proto-writer')
 const { Malformed } = require('./proto-reader')
@@ -21,7 +21,7 @@ function requestFromJson (json) {
   return requestOf(json, json?.resourceSpans, 'resourceSpans', (from) => [from.scopeSpans ?? from.instrumentationLibrarySpans, 'scopeSpans', (scoped) => [scoped.spans, 'spans', span]])
 }
 
-/** The same of log records: an ExportLogsServiceRequest. */
+/** The same for log records. Returns an ExportLogsServiceRequest. */
 function logsFromJson (json) {
   return requestOf(json, json?.resourceLogs, 'resourceLogs', (from) => [from.scopeLogs, 'scopeLogs', (scoped) => [scoped.logRecords, 'logRecords', logRecord]])
 }
@@ -184,7 +184,7 @@ function text (message, field, value, name, always = false) {
   if (present(value) && (string(value, name) !== '' || always)) message.text(field, value)
 }
 
-// The OTLP specification says hex; protobuf's own JSON mapping, which some senders use, says base64.
+// The OTLP specification requires hex. Some senders use protobuf's own JSON mapping, which is base64.
 function id (message, field, value, name) {
   if (!present(value) || string(value, name) === '') return
   message.bytes(field, Buffer.from(value, HEX.test(value) ? 'hex' : 'base64'))

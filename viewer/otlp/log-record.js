@@ -1,6 +1,6 @@
 'use strict'
 
-// A log record: what must be known of it when it comes, and all of it when somebody looks.
+// Reads a log record: only the needed facts when it arrives, and all of it when a user opens it.
 //
 // LogRecord { time = 1; severity_number = 2; severity_text = 3; AnyValue body = 5; KeyValue attributes = 6; dropped_attributes_count = 7;
 //             flags = 8; trace_id = 9; span_id = 10; observed_time = 11; event_name = 12 }
@@ -10,10 +10,10 @@ const { readKeyValue, readAnyValue, checkKeyValue, checkAnyValue } = require('./
 const { idOf, millisecondsOf } = require('./span-facts')
 const { nanoOf } = require('./span-detail')
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // four severity numbers each, from 1 on
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // four severity numbers each, starting at 1
 const SEVERITY_MAX = 24
 
-/** Of a record of which all else is checked too. @throws Malformed */
+/** Reads the facts that are needed when a record arrives, and checks the rest of it. @throws Malformed */
 function recordFacts (bytes, from, to) {
   const reader = new ProtoReader(bytes, from, to)
   const facts = { traceId: '', spanId: '', timeMs: 0, severity: 0 }
@@ -34,7 +34,7 @@ function recordFacts (bytes, from, to) {
   }
   if (/^0*$/.test(facts.traceId)) facts.traceId = facts.spanId = ''
   if (facts.timeMs === 0) facts.timeMs = observedMs
-  // Some senders have only a text, such as WARN or Warning.
+  // Some senders set only the severity text, for example WARN or Warning.
   if (facts.severity === 0) facts.severity = LEVELS.findIndex((level) => severityText.startsWith(level)) * 4 + 1
   if (!(facts.severity > 0 && facts.severity <= SEVERITY_MAX)) facts.severity = 0
   return facts
@@ -64,12 +64,12 @@ function readRecord (bytes) {
   return record
 }
 
-/** `info`, or '' where the sender said none. */
+/** The name of the level, for example `info`, or '' if the sender set none. */
 function levelName (severity) {
   return LEVELS[Math.ceil(severity / 4) - 1] ?? ''
 }
 
-/** The least severity number of a level's name, undefined for no such level. */
+/** The lowest severity number of a level, or undefined for an unknown name. */
 function leastSeverity (name) {
   const index = LEVELS.indexOf(name)
   return index === -1 ? undefined : index * 4 + 1

@@ -1,6 +1,6 @@
 'use strict'
 
-// The enums of OTLP, by their numbers. An unspecified kind counts as INTERNAL, as the API has it.
+// The OTLP enums by number. An unspecified kind counts as INTERNAL, as in the API.
 module.exports = {
   KINDS: ['INTERNAL', 'INTERNAL', 'SERVER', 'CLIENT', 'PRODUCER', 'CONSUMER'],
   STATUSES: ['UNSET', 'OK', 'ERROR'],

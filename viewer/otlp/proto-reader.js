@@ -1,6 +1,6 @@
 'use strict'
 
-// Reads protobuf field by field, and never outside of its bounds. What it cannot read is Malformed.
+// Reads protobuf field by field, and never outside its bounds. It throws Malformed for input that it cannot read.
 //
 //   for (let field = reader.next(); field !== 0; field = reader.next()) …
 //
@@ -66,7 +66,7 @@ class ProtoReader {
     return field
   }
 
-  /** The same, over a part of the bytes. */
+  /** Moves this reader to another part of the bytes. */
   over (from, to) {
     this.at = from
     this.end = to
@@ -118,7 +118,7 @@ class ProtoReader {
   #varint () {
     const { bytes, end } = this
     let at = this.at
-    if (at < end && bytes[at] < 0x80) { // most are one byte
+    if (at < end && bytes[at] < 0x80) { // most varints have one byte
       this.lo = bytes[at]
       this.hi = 0
       this.at = at + 1

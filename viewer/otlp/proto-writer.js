@@ -1,6 +1,6 @@
 'use strict'
 
-// Writes protobuf messages from the inside out: a message is a list of parts whose length is known when it is closed.
+// Writes protobuf messages from the inside out: an inner message is complete, and its length known, before it is added to the outer one.
 
 const BYTE_MAX = 0x80
 
@@ -26,7 +26,7 @@ class Message {
     this.length += message.length
   }
 
-  /** @param {number | bigint} value a negative one is written as 64 bits */
+  /** @param {number | bigint} value a negative value is written as 64 bits */
   varint (field, value) {
     this.#varint(field * 8)
     if (typeof value === 'bigint' || value < 0 || value > 0xffff_ffff) this.#varint64(BigInt.asUintN(64, BigInt(value)))

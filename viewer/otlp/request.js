@@ -1,7 +1,7 @@
 'use strict'
 
-// The body of POST /v1/traces, down to where each span's bytes begin and end. A span is not copied here. That of /v1/logs has the
-// same shape, with log records for spans.
+// Reads the body of POST /v1/traces, down to where each span's bytes begin and end. It copies no spans. The body of POST /v1/logs has the
+// same shape, with log records in place of spans.
 //
 // ExportTraceServiceRequest { ResourceSpans resource_spans = 1 }
 // ResourceSpans { Resource resource = 1; ScopeSpans scope_spans = 2; string schema_url = 3 }
@@ -16,7 +16,7 @@ const NOTHING = Buffer.alloc(0)
  * @param {Buffer} body
  * @param {(origin: { resource: Buffer, scope: Buffer, resourceSchemaUrl: string, scopeSchemaUrl: string }, from: number, to: number) => void} onSpan
  *   `resource` and `scope` are parts of `body`
- * @throws Malformed; `onSpan` may have been called before
+ * @throws Malformed, possibly after some calls of `onSpan`
  */
 function readRequest (body, onSpan) {
   const reader = new ProtoReader(body)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A span's bytes read whole, as OTLP has it. They were checked when they came.
+// Reads a whole span from its OTLP bytes. The bytes were checked when they arrived.
 
 const { ProtoReader } = require('./proto-reader')
 const { readKeyValue, readAttributes } = require('./attributes')
@@ -51,7 +51,7 @@ function readSpan (bytes, from, to) {
   return span
 }
 
-/** Only its events: the waterfall shows them as marks. */
+/** Reads only the span's events, which the waterfall shows as marks. */
 function readEvents (bytes, from, to) {
   const reader = new ProtoReader(bytes, from, to)
   const events = []
@@ -59,7 +59,7 @@ function readEvents (bytes, from, to) {
   return events
 }
 
-/** Only its status message. */
+/** Reads only the span's status message. */
 function readMessage (bytes, from, to) {
   const reader = new ProtoReader(bytes, from, to)
   let message = ''

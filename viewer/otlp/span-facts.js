@@ -1,8 +1,8 @@
 'use strict'
 
-// What the viewer must know of every span when it arrives: enough to list it, count it and lay it out. The rest stays
-// in the span's bytes and is read when somebody looks at it (span-detail.js). It is all checked here, though: what
-// is kept can be read later.
+// Reads what the viewer must know of every span when it arrives: enough to list it, count it and lay it out. The rest stays in the span's
+// bytes and is read when a user opens the span (span-detail.js). All of the bytes are checked here, so that a stored span can always be
+// read.
 //
 // Span { trace_id = 1; span_id = 2; trace_state = 3; parent_span_id = 4; name = 5; kind = 6; start = 7; end = 8; KeyValue attributes = 9;
 //        Event events = 11; Link links = 13; Status status = 15; flags = 16 }
@@ -23,7 +23,7 @@ const NS_PER_MS = 1_000_000
 const EXCEPTION = 'exception'
 const EXCEPTIONS_MAX = 16
 
-// Old and new conventions. By the length of the key: most keys are none of them.
+// Keys of the old and the new conventions. The length of a key is compared first (KEY_LENGTHS), because most keys are not among these.
 const FACT_BY_KEY = new Map([
   ['http.route', 'route'],
   ['http.request.method', 'method'], ['http.method', 'method'],
@@ -32,7 +32,7 @@ const FACT_BY_KEY = new Map([
   ['error.type', 'errorType']
 ])
 
-// Of an exception's event, by how many bytes of each are kept.
+// The attributes of an exception event that are kept, each with its limit in bytes.
 const EXCEPTION_FACTS = new Map([
   ['exception.type', { name: 'type', max: 200 }],
   ['exception.message', { name: 'message', max: 1000 }],
@@ -41,10 +41,10 @@ const EXCEPTION_FACTS = new Map([
 
 const KEY_LENGTHS = new Set([...FACT_BY_KEY.keys(), ...EXCEPTION_FACTS.keys()].map((key) => key.length))
 
-// In bytes, where they lie: what is cut from a string of megabytes with slice() would keep all of it.
+// In bytes, because the bytes are cut before they become a string. A slice() of a string of megabytes would keep the whole string in memory.
 const TEXT_MAX = 1024
 
-/** One is used again for every span of a request. */
+/** One instance is reused for all spans. */
 class SpanFacts {
   constructor () {
     this.reset()
@@ -70,7 +70,7 @@ class SpanFacts {
     this.exceptions = null // [{ type, message, stack, atMs }]
   }
 
-  /** @returns {boolean} false: it has no valid ids and cannot be shown. Throws Malformed. HOT, once per span. */
+  /** @returns {boolean} false if the span has no valid ids and cannot be shown. Throws Malformed. HOT, once per span. */
   read (bytes, from, to) {
     this.reset()
     const reader = new ProtoReader(bytes, from, to)
@@ -97,7 +97,7 @@ class SpanFacts {
     if (this.parent === NO_SPAN) this.parent = ''
     if (this.kind > 5) this.kind = 0
     this.startMs = millisecondsOf(startHi, startLo)
-    // A span that has no end, or one before its start, is shown as a moment.
+    // A span without an end, or with an end before its start, gets duration 0.
     this.durationMs = Math.max(0, (endHi - startHi) * (2 ** 32 / NS_PER_MS) + (endLo - startLo) / NS_PER_MS)
     return this.traceId !== '' && this.traceId !== NO_TRACE && this.id !== '' && this.id !== NO_SPAN
   }
@@ -140,7 +140,7 @@ class SpanFacts {
   }
 }
 
-// Whole milliseconds exactly: nanoseconds since 1970 do not fit a double.
+// The whole milliseconds are exact. Nanoseconds since 1970 do not fit in a double.
 function millisecondsOf (hi, lo) {
   const nanos = hi * NS_PER_HI + lo
   const rest = nanos % NS_PER_MS
@@ -152,12 +152,12 @@ function idOf (reader, length) {
   return reader.to - reader.from === length ? reader.hex() : ''
 }
 
-// Spans of one service share some dozen names: one string for all of them.
+// The spans of a service have only a few dozen names. Equal names share one string.
 const names = new Map()
 const NAMES_MAX = 4096
 const SHARED_NAME_MAX = 100
 
-/** What a text takes beside the bytes that it was read from, at most two bytes for each character. */
+/** The memory that a text takes in addition to the bytes that it was read from: at most two bytes per character. */
 function ownBytes (text) {
   return text.length > SHARED_NAME_MAX ? 2 * text.length : 0
 }
@@ -183,7 +183,7 @@ function keyOf (reader) {
   }
 }
 
-// A KeyValue's value where it is text or an int.
+// The value of a KeyValue if it is text or an int.
 function shortValue (reader, max) {
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field !== 2) continue

@@ -1,4 +1,4 @@
-// What the server answers, and what it sends by itself. viewer/api.md has the interface.
+// Requests to the server, and the events that it sends. viewer/api.md describes the API.
 
 export async function get (path, params) {
   const response = await fetch(path + query(params))
@@ -12,7 +12,7 @@ export async function getText (path, params) {
   return response.text()
 }
 
-/** @param {Blob} file OTLP JSON, one object or one per line */
+/** @param {Blob} file OTLP JSON, one object or one object per line */
 export async function importFile (file) {
   const response = await fetch('/api/import', { method: 'POST', headers: { 'content-type': 'application/json' }, body: file })
   if (!response.ok) throw await failure(response)
@@ -37,10 +37,10 @@ export function query (params = {}) {
 const EVENTS = ['hello', 'traces', 'routes', 'stats', 'logs', 'reset']
 
 /**
- * One connection that the server writes to. The browser connects again by itself where it broke; it gives up where the
- * server refused, which is tried again here.
- * @param {(event: string, data: object) => void} listen events of the server, and `lost` where the connection is. The first
- *   hello of a connection that was asked for is a `greeting`: less was missed than by a `hello`, what came while it was made.
+ * A connection for the server's events. If it breaks, the browser reconnects. If the server refuses it, the browser gives up, and this
+ * function tries again.
+ * @param {(event: string, data: object) => void} listen gets the events of the server, and `lost` if the connection is lost. The first
+ *   hello after a call of `follow` is passed as `greeting`: only what came while connecting was missed, which is less than with a `hello`.
  */
 export function liveConnection (listen) {
   let source
@@ -63,13 +63,13 @@ export function liveConnection (listen) {
       if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 2000)
     }
   }
-  // A browser has six connections for all its tabs: one that nobody sees gives its own back.
+  // A browser has six connections to a server for all tabs, so a hidden tab closes its connection.
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) source?.close()
     else if (current !== undefined) open()
   })
   return {
-    /** @param {object} [params] which traces are sent */
+    /** @param {object} [params] the filter of the traces that are sent */
     follow (params) {
       const wanted = query(params)
       if (wanted === current) return

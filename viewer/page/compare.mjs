@@ -1,4 +1,4 @@
-// Two requests side by side: which span took longer, which is only in one of them.
+// Compares two requests: which spans took longer, and which are only in one of them.
 
 import { get } from './api.mjs'
 import { h, iconButton } from './dom.mjs'

@@ -1,9 +1,9 @@
-// Elements are made here and nowhere else. Text goes in as text nodes only; an address is a part of this page, a
-// blob of ours or a file for an editor, so that no value can become a script.
+// All elements are made here. Text is added only as text nodes, and a link may lead only to this page, to a blob of ours or to a file in an
+// editor, so that no value can become a script.
 
 /**
  * @param {string} tag `name.class.class`
- * @param {object} [props] on… are listeners, style is a map of properties, the rest are attributes; false leaves one out
+ * @param {object} [props] on… are listeners, style is a map of properties, all others are attributes; false omits an attribute
  */
 export function h (tag, props, ...children) {
   const [name, ...classes] = tag.split('.')
@@ -53,12 +53,12 @@ export function iconButton (name, label, onclick, props) {
   return h('button', { type: 'button', class: 'bare', 'aria-label': label, title: label, onclick, ...props }, icon(name))
 }
 
-/** What is above a view: its name, a way back, a line that says what it shows. */
+/** The head of a view: its name, a back button, and a line that describes what it shows. */
 export function viewHead (title, below, back) {
   return h('div.view-head', null, h('div.title', null, back && iconButton('back', ...back), h('h1', null, title)), below && h('p.sub', null, below))
 }
 
-/** A part that scrolls, also by keyboard. */
+/** A region that scrolls, also by keyboard. */
 export function scrolling (label, padded) {
   return h('div', { class: padded ? 'scroll pad' : 'scroll', tabindex: '0', role: 'region', 'aria-label': label })
 }
@@ -68,7 +68,7 @@ export function fact (label, value, bad) {
   return h('div', null, h('dt', null, label), h('dd', { class: bad ? 'bad' : undefined }, value))
 }
 
-/** A table with a caption for who cannot see it. Cells are nodes or text; numeric columns start with `#`. */
+/** A table with a caption for screen readers. Cells are nodes or text; numeric columns start with `#`. */
 export function table (caption, columns, rows, props) {
   const numeric = columns.map((name) => name.startsWith('#'))
   const cell = (value, index) => h('td', { class: numeric[index] ? 'num' : undefined }, value)
@@ -78,12 +78,12 @@ export function table (caption, columns, rows, props) {
     h('tbody', null, rows.map((cells) => h('tr', null, cells.map(cell)))))
 }
 
-/** Calls it when what is in the page now has been painted. */
+/** Calls `act` after the current content of the page has been painted. */
 export function afterPaint (act) {
   requestAnimationFrame(() => setTimeout(act))
 }
 
-/** Says something to a screen reader, and to everybody for a moment. */
+/** Shows a message for a moment, and announces it to screen readers. */
 export function say (message) {
   const toast = document.getElementById('said')
   toast.textContent = message

@@ -1,4 +1,4 @@
-// Exceptions: the same one of many requests is one row.
+// Exceptions: the same exception in many requests is one row.
 
 import { get, query } from './api.mjs'
 import { button, copy, h, scrolling, viewHead } from './dom.mjs'
@@ -44,7 +44,7 @@ export function exceptionsView ({ app, host }) {
     return details
   }
 
-  // Arrows go from row to row, e to the next one.
+  // The arrow keys move between rows, and so do e (next) and E (previous).
   function key (event) {
     const direction = { ArrowDown: 1, ArrowUp: -1, e: 1, E: -1 }[event.key]
     if (direction === undefined) return false

@@ -1,4 +1,4 @@
-// The filter of requests. Its fields are the parameters of /api/traces, in the page's address as in the question.
+// The filter of requests. Its fields are the parameters of /api/traces, both in the page's address and in requests to the server.
 
 import { get } from './api.mjs'
 import { button, h, icon } from './dom.mjs'
@@ -50,7 +50,7 @@ export function filterBar (filter, changed) {
       input.focus()
       input.select()
     },
-    /** @returns {boolean} false where there was nothing to clear */
+    /** @returns {boolean} false if there was nothing to clear */
     clear () {
       if (Object.keys(filterParams(filter)).length === 0) return false
       for (const name of SINGLE) filter[name] = ''
@@ -68,7 +68,7 @@ export function filterBar (filter, changed) {
     return element
   }
 
-  // The names that there are, again when somebody is about to choose.
+  // Loads the names of routes and services, and again when the user is about to choose one.
   async function fill () {
     const { routes } = await get('/api/routes')
     choose(route, [['', 'Any route'], ...unique(routes.filter(({ unrouted }) => !unrouted).map(({ route }) => route))], filter.route)
@@ -87,7 +87,7 @@ export function filterBar (filter, changed) {
     changed()
   }
 
-  // `user.id=7` becomes a condition of its own when it is entered.
+  // Enter turns `user.id=7` into a separate condition.
   function entered (event) {
     if (event.key !== 'Enter') return
     const [, key, value] = /^([^\s=:]+)=(.*)$/.exec(input.value.trim()) ?? []

@@ -1,5 +1,5 @@
-// Where the time of a route goes: its last requests as one flame. A box is as wide as the time of all spans in it; a
-// click makes it the widest.
+// Shows where the time of a route goes: its last requests as one flame graph. The width of a box is the time of all spans in it. A click on
+// a box makes it fill the width.
 
 import { h, button } from './dom.mjs'
 import { count, duration, line, percent, plural } from './text.mjs'
@@ -7,7 +7,7 @@ import { count, duration, line, percent, plural } from './text.mjs'
 const NARROWEST = 0.003 // of the width
 const HUES = 7
 
-/** @param {{ requests: number, root: object }} data as /api/routes/flame answers */
+/** @param {{ requests: number, root: object }} data the answer of /api/routes/flame */
 export function flame ({ requests, root }) {
   const services = []
   const parents = new Map()
@@ -62,7 +62,7 @@ export function flame ({ requests, root }) {
   }
 }
 
-// Parallel children may take longer than their parent: a box is as wide as what is in it.
+// Parallel children may together take longer than their parent, so a box is at least as wide as its content.
 function settle (root, parents) {
   const nodes = [root]
   for (let index = 0; index < nodes.length; index++) {

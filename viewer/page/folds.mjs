@@ -1,10 +1,10 @@
-// Calls that are alike and follow each other in the waterfall, as an N+1 makes them, become the children of a row of their own,
-// which is shut until somebody opens it. What failed, what took much longer and what has more to say stays as it is.
+// Folds similar calls that follow each other in the waterfall, as an N+1 makes them: they become the children of a new row, which is closed
+// until the user opens it. Calls that failed, took much longer or have notes or events are not folded.
 
 const FOLD_FROM = 5
 const SLOW_TIMES = 10 // of the median
 
-/** @param {object[]} rows in display order, as GET /api/traces/<id>/rows has them */
+/** @param {object[]} rows in display order, as in the answer of GET /api/traces/<id>/rows */
 export function folded (rows) {
   return runsOf(rows, isAlike).flatMap((calls) => {
     if (calls.length < FOLD_FROM) return calls

@@ -1,4 +1,4 @@
-// Latency over time: a column for a slot of time, a row for a bucket of duration, darker for more requests.
+// Draws latency over time: a column for each time slot, a row for each duration bucket, and darker cells for more requests.
 
 import { h } from './dom.mjs'
 import { duration, plural } from './text.mjs'
@@ -11,7 +11,7 @@ export function heat (route, { buckets, slotMs, nowMs, slots }, { width = 180, h
   const scale = window.devicePixelRatio || 1
   canvas.width = width * scale
   canvas.height = height * scale
-  document.getElementById('main').append(canvas) // its colours are those of an element of the page
+  document.getElementById('main').append(canvas) // its colours come from the style sheet, which applies only to elements in the page
   draw(canvas, route.histogram, { rows: buckets.length + 1, slots, last: Math.floor(nowMs / slotMs), slotMs })
   canvas.remove()
   return canvas
@@ -22,7 +22,7 @@ function draw (canvas, histogram, { rows, slots, last, slotMs }) {
   const { color, caretColor } = getComputedStyle(canvas)
   const most = Math.max(1, ...histogram.flatMap(({ counts }) => counts))
   const column = canvas.width / slots
-  const strip = Math.max(2, canvas.height / 14) // failed requests, below
+  const strip = Math.max(2, canvas.height / 14) // failed requests, at the bottom
   const row = (canvas.height - strip) / rows
   for (const { atMs, counts, errors } of histogram) {
     const x = (slots - 1 - (last - Math.floor(atMs / slotMs))) * column
@@ -39,7 +39,7 @@ function draw (canvas, histogram, { rows, slots, last, slotMs }) {
   }
 }
 
-/** How many slots of time pictures of these routes show: from the first request on, and at least a few. */
+/** The number of time slots in the pictures of these routes: from the first request on, and at least SLOTS_MIN. */
 export function slotsOf ({ routes, slotMs, nowMs }) {
   const first = Math.min(nowMs, ...routes.map(({ histogram }) => histogram[0]?.atMs ?? nowMs))
   return Math.max(SLOTS_MIN, Math.floor(nowMs / slotMs) - Math.floor(first / slotMs) + 1)

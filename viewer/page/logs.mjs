@@ -1,4 +1,4 @@
-// Log lines as they come, the newest first. The server filters.
+// Shows log lines as they arrive, the newest first. The server filters them.
 
 import { get, query } from './api.mjs'
 import { button, h, icon, say, scrolling } from './dom.mjs'
@@ -9,12 +9,12 @@ const TEXT_MAX = 2000
 const TYPING_MS = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** The level of a line, in its colour. */
+/** The level of a line, in the level's colour. */
 export function levelMark (level) {
   return h('span', { class: `level l-${level}` }, level || 'log')
 }
 
-/** A choice of the least level. @param {string[]} [last] one more value and its name */
+/** A select for the lowest level that is shown. @param {string[]} [last] an extra option: value and name */
 export function levelSelect (value, changed, last) {
   const options = [['', 'All lines'], ...LEVELS.map((level) => [level, `Lines ≥ ${level}`]), ...(last ? [last] : [])]
   const select = h('select', { 'aria-label': 'Level', onchange: () => changed(select.value) }, options.map(([each, label]) => h('option', { value: each, selected: each === value }, label)))
@@ -23,7 +23,7 @@ export function levelSelect (value, changed, last) {
 
 export function logsView ({ app, host, params }) {
   const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '' }
-  const elements = new Map() // by line: one that stays keeps its focus
+  const elements = new Map() // by line, so that a line that stays keeps its focus
   const found = h('span.quiet', null)
   const body = scrolling('Logs')
   const input = h('input', { type: 'search', placeholder: 'Search lines', 'aria-label': 'Search lines', autocomplete: 'off', spellcheck: 'false', oninput: typed })
@@ -75,7 +75,7 @@ export function logsView ({ app, host, params }) {
     pauser.setAttribute('aria-pressed', String(paused))
   }
 
-  // What changes while the answer is under way is asked for again, after as long as that took: a search may be slow.
+  // If lines change during a request, they are requested again after a pause. The pause is as long as the request, because a search may be slow.
   async function load () {
     again = loading
     if (loading) return
@@ -108,7 +108,7 @@ export function logsView ({ app, host, params }) {
   }
 }
 
-// One whose trace is held leads there; of another nothing is cut.
+// The row of a line links to its trace if that is stored. Otherwise the row shows all of the text.
 function row ({ timeMs, level, text, rest, service, trace, row }) {
   const href = row === null ? undefined : `/traces/${trace}${query({ span: row })}`
   return h(href ? 'a.log' : 'div.log.whole', { href },

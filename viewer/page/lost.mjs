@@ -1,4 +1,4 @@
-// What was lost, and by whom: the viewer, the way to it, or the app.
+// Shows what was lost, and where: in the viewer, on the way to it, or in the app.
 
 import { get } from './api.mjs'
 import { h, scrolling, table, viewHead } from './dom.mjs'

@@ -1,4 +1,4 @@
-// The page: which view an address has, what the keyboard does everywhere, what the server sends by itself.
+// The page: the view of each address, the keys that work in every view, and the events of the server.
 
 import { liveConnection } from './api.mjs'
 import { h, say } from './dom.mjs'
@@ -12,7 +12,7 @@ import { compareView } from './compare.mjs'
 import { logsView } from './logs.mjs'
 import { lostView } from './lost.mjs'
 
-// Addresses are permanent: each can be reloaded and sent to somebody.
+// Addresses are permanent: each can be reloaded and shared.
 const VIEWS = [
   [/^\/traces\/([^/]+)$/, traceView],
   [/^\/routes$/, (page) => page.params.has('route') ? routeView(page) : routesView(page)],
@@ -29,19 +29,19 @@ let view
 let address
 
 const app = {
-  opened: undefined, // the trace that was opened last
-  ahead: undefined, // the first rows of the trace that was opened first
+  opened: undefined, // the id of the trace that was opened last
+  ahead: undefined, // the first rows of a trace, if the page was loaded with them
   /** Goes to an address of the page. */
   go (path) {
     history.pushState({ inside: true }, '', path)
     open()
   },
-  /** To where the reader came from, unless that is another site. */
+  /** Goes back to the previous view, or to the requests if the user came from another site. */
   back () {
     if (history.state?.inside) history.back()
     else app.go('/')
   },
-  /** Changes the address of the view that is open, which has changed already. */
+  /** Changes the address to match the open view, which has already changed. */
   rename (path) {
     history.replaceState(history.state, '', path)
     address = location.pathname + location.search
@@ -51,7 +51,7 @@ const app = {
   }
 }
 
-// The page of a trace comes with its first rows.
+// The server sends the page of a trace with the trace's first rows.
 const rows = document.getElementById('rows')
 if (rows) {
   app.ahead = JSON.parse(rows.textContent)

@@ -1,4 +1,4 @@
-/** What this browser keeps; a browser may forbid it. */
+/** Reads a value from localStorage, which a browser may forbid. */
 export function remembered (name) {
   try {
     return localStorage.getItem(name)

@@ -1,4 +1,4 @@
-// While a button of the mouse is down nothing is redrawn: an element that is replaced between down and up gets no click.
+// Nothing is redrawn while a mouse button is down, because an element that is replaced between down and up gets no click.
 
 let pressed = false
 let waiting = []
@@ -13,7 +13,7 @@ for (const name of ['pointerup', 'pointercancel']) {
   }, true)
 }
 
-/** Calls it now, or as soon as the button is up. */
+/** Calls `act` now, or when the button is released. */
 export function whenReleased (act) {
   if (pressed) waiting.push(act)
   else act()

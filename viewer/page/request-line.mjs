@@ -1,4 +1,4 @@
-// One request in one line, here and above its waterfall: status, method, route, path, what is missing.
+// One request in one line: status, method, route, path and notes. The list uses all of it, and the head of a trace uses parts.
 
 import { h } from './dom.mjs'
 import { clock, count, duration, line, plural } from './text.mjs'
@@ -16,12 +16,12 @@ export function requestCells (trace) {
   ]
 }
 
-// What went wrong, where the row has room for it.
+// What went wrong, if the row has room for it.
 function whyOf ({ error }) {
   return error !== null && h('bdi.why', null, h('span.bad', null, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
 }
 
-/** A bar of one length for a tenth of a millisecond, six for a hundred seconds. */
+/** The length of the bar for a duration, on a logarithmic scale from 0.1 ms to 100 s. */
 function lengthOf (ms) {
   return Math.max(0.03, Math.min(1, (Math.log10(Math.max(ms, 0.1)) + 1) / 6)).toFixed(3)
 }
@@ -45,7 +45,7 @@ export function requestName (trace) {
   return [h('span.method', null, trace.kind.toLowerCase()), h('bdi.route', null, line(trace.name || 'no name'))]
 }
 
-/** What is missing from a trace, in two words and in a sentence. */
+/** Notes about a trace, each with a short label and a sentence. */
 export function flagsOf (trace) {
   const { blocked } = trace
   return [

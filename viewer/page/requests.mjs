@@ -1,4 +1,4 @@
-// Requests as they come, the failed ones first. The server filters; the page keeps the newest ones and their order.
+// Shows requests as they arrive, with failed requests first. The server filters them. The page keeps the newest ones and sorts them.
 
 import { get, query } from './api.mjs'
 import { button, h, icon, say } from './dom.mjs'
@@ -11,13 +11,13 @@ import { cssNumber, virtualRows } from './virtual.mjs'
 const LOAD = 500
 const FAILED_LOAD = 100
 const KEEP_MAX = 5000
-const FAILED_FIRST = 5 // more would hide what comes now
+const FAILED_FIRST = 5 // more would hide new requests
 const ORDERS = { errors: 'Errors first', newest: 'Newest', slowest: 'Slowest' }
 
 export function requestsView ({ app, host, params }) {
   const filter = filterOf(params)
   const traces = new Map()
-  const held = new Map() // came while paused
+  const held = new Map() // traces that came while paused
   let rows = []
   let selected = -1
   let order = params.get('order') in ORDERS ? params.get('order') : 'errors'
@@ -27,8 +27,8 @@ export function requestsView ({ app, host, params }) {
   let generation = 0
   let loaded = false
   let scheduled = false
-  let advice = [] // why nothing is seen
-  let cursor // the oldest of the newest: what is older has not been asked for
+  let advice = [] // reasons why no requests arrive
+  let cursor // order of the oldest trace that was loaded without gaps; older traces were not requested
 
   const bar = filterBar(filter, changed)
   const tools = h('div.tools', null)
@@ -92,7 +92,7 @@ export function requestsView ({ app, host, params }) {
     }
   }
 
-  // Who comes back from a trace goes on where it was.
+  // After a return from a trace, its row is selected.
   function showOpened () {
     const index = rows.findIndex(({ trace }) => trace !== undefined && trace.id === app.opened)
     app.opened = undefined
@@ -267,7 +267,8 @@ function group (name, traces) {
   return traces.length === 0 ? [] : [{ group: name, size: traces.length }, ...together(traces)]
 }
 
-// Those that one blocked loop made slow stand where the first of them would: below its line, the one whose code ran first.
+// Requests that were open during the same blocked loop form a group at the position of the first of them. The request whose code blocked the
+// loop comes first.
 function together (traces) {
   const blocks = Map.groupBy(traces, ({ blocked }) => blocked?.id)
   return traces.flatMap((trace) => {

@@ -1,4 +1,4 @@
-// Routes: what each costs, how it is over time, and the way from there to the requests that say why.
+// Routes: the figures of each, its latency over time, and links to the requests that explain them.
 
 import { get, query } from './api.mjs'
 import { flame } from './flame.mjs'
@@ -72,7 +72,7 @@ function nameOf (route) {
   return [h('span.method', null, line(method, 12)), h('bdi', null, line(rest.join(' ')))]
 }
 
-// From a route to the request that says most.
+// Links from a route to its most useful requests.
 function ways (route) {
   const to = (label, id) => id !== null && h('a', { href: `/traces/${encodeURIComponent(id)}`, 'aria-label': `${label} request of ${line(route.route)}`, 'data-key': `${label} ${route.service} ${route.route}` }, label)
   return h('span.ways', null, [to('slowest', route.slowest), to('failed', route.failed), to('median', route.median)].filter(Boolean))
@@ -86,7 +86,7 @@ function requestsOf ({ route, service, unrouted }, more) {
   return '/' + query({ ...(unrouted ? { q: route, unrouted: '1' } : { route }), service, ...more })
 }
 
-// The server says that figures have changed; they are fetched when nobody waits for an answer already.
+// The server announces that figures have changed. They are fetched unless a request for them is already running.
 function onFigures (load) {
   let loading = false
   return async (event) => {

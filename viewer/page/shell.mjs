@@ -1,4 +1,4 @@
-// What stands around every view: the bar on top, the line of figures below, help, theme, import.
+// The frame around every view: the bar at the top, the figures at the bottom, help, theme and import.
 
 import { importFile } from './api.mjs'
 import { h, iconButton, say, table } from './dom.mjs'
@@ -36,7 +36,7 @@ export function shell (app) {
     help,
     connected (connected) {
       const now = connected ? 'live' : 'lost'
-      if (state.className === now) return // a screen reader says each change
+      if (state.className === now) return // a screen reader announces each change
       state.className = now
       state.textContent = connected ? 'live' : 'not connected'
     },
@@ -94,7 +94,7 @@ function figures (stats) {
   ].filter(Boolean)
 }
 
-/** Spans and log lines that are not here although they were made, whoever lost them. */
+/** The number of spans and log lines that were created but lost, in the viewer or in an app. */
 export function lossOf (stats) {
   const sum = (reasons) => Object.values(reasons ?? {}).reduce((total, each) => total + each, 0)
   return stats.dropped.spans + sum(stats.lines.dropped) + stats.apps.reduce((total, each) => total + sum(each.dropped) + each.rejected, 0)

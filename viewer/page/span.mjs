@@ -1,4 +1,4 @@
-// The panel beside the waterfall: one span with everything that it carries.
+// The panel beside the waterfall: everything about one span.
 
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
@@ -131,7 +131,7 @@ function attribute (attributes, key) {
   return attributes.find((each) => each.key === key)?.value
 }
 
-// All requests that one blocked loop has stopped; first the one whose code it was.
+// All requests that were open during the same blocked loop. The request whose code blocked the loop comes first.
 async function blockedLoop ({ id, culprit, text }) {
   const { traces } = await get('/api/traces', { q: id, limit: 50 }).catch(() => ({ traces: [] }))
   traces.sort((a, b) => (b.id === culprit) - (a.id === culprit))

@@ -1,12 +1,11 @@
-// Everything that is shown came from somebody else: a span's name may hold control characters, marks that turn the
-// direction of writing, half a surrogate pair, or ten megabytes. It is made visible here, cut here, and only ever
-// becomes the textContent of an element.
+// All text that is shown comes from senders. A span's name may hold control characters, marks that change the text direction, half a
+// surrogate pair, or ten megabytes. The text is made visible and cut here, and it only ever becomes the textContent of an element.
 
 export const LINE_MAX = 300
 export const BLOCK_MAX = 20_000
 
 // Left and right marks, embeddings, isolates, zero-width characters, line separators, C0, DEL, C1. The joiner and
-// non-joiner stay: emoji and Persian need them.
+// non-joiner are kept, because emoji and Persian need them.
 // eslint-disable-next-line no-control-regex
 const HIDDEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu
 // eslint-disable-next-line no-control-regex
@@ -18,13 +17,13 @@ export function line (value, max = LINE_MAX) {
   return visible(cut(text, max), HIDDEN) + (text.length > max ? '…' : '')
 }
 
-/** Text that keeps its line breaks and tabs, and how much of it was left out. */
+/** Text with its line breaks and tabs. `left`: the number of characters that were cut. */
 export function block (value, max = BLOCK_MAX) {
   const text = textOf(value)
   return { text: visible(cut(text, max), HIDDEN_IN_BLOCK), left: Math.max(0, text.length - max) }
 }
 
-/** A value of an attribute as text: lists and maps as JSON. */
+/** The value of an attribute as text. Lists and maps become JSON. */
 export function textOf (value) {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''
@@ -61,7 +60,7 @@ export function short (ms) {
   return duration(ms).replace(/\.0+(?= )|(\.\d*?)0+(?= )/, '$1')
 }
 
-// Three digits that count, as a table wants them.
+// Three significant digits, for tables.
 function fixed (number) {
   return number < 9.995 ? number.toFixed(2) : number < 99.95 ? number.toFixed(1) : String(Math.round(number))
 }
@@ -75,7 +74,7 @@ export function clock (ms) {
       '.' + String(date.getMilliseconds()).padStart(3, '0')
 }
 
-/** In groups of three. By hand: the first toLocaleString of a page takes as long as drawing all of its rows. */
+/** Groups digits by three. Not with toLocaleString, because its first call in a page takes as long as drawing all rows. */
 export function count (number) {
   return Number.isFinite(number) ? String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, '\u202f') : '–'
 }
@@ -92,14 +91,14 @@ export function percent (part) {
   return part === 0 ? '0 %' : part < 0.001 ? '< 0.1 %' : part < 0.0995 ? `${(part * 100).toFixed(1)} %` : `${Math.round(part * 100)} %`
 }
 
-/** What a slow request waits for, in the order of a row's `waits`. */
+/** The kinds of waits of a slow request, in the order of a row's `waits`. */
 export const WAITS = ['Waiting', 'Busy event loop', 'Garbage collection', 'Not running']
 
 export function waitText (waits) {
   return waits.map((ms, i) => ms > 0 && `${WAITS[i].toLowerCase()} ${duration(ms)}`).filter(Boolean).join(', ')
 }
 
-/** @param {number[]} counts of slow requests by what they waited for longest */
+/** @param {number[]} counts number of slow requests for each longest wait */
 export function reasons (counts) {
   return counts.map((times, i) => times > 0 && `${count(times)} ${WAITS[i].toLowerCase()}`).filter(Boolean).join(' · ')
 }

@@ -1,4 +1,4 @@
-// One trace: what it is, its waterfall, and the panel beside it.
+// One trace: its head, its waterfall, and the panel beside it.
 
 import { get, getText, query } from './api.mjs'
 import { afterPaint, button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
@@ -11,9 +11,9 @@ import { bytes, clock, duration, line, plural } from './text.mjs'
 
 const RELOAD_MS = 150
 const LINES = 'light-trace lines'
-const GREETED_MS = 1000 // not while the first answer is drawn
+const GREETED_MS = 1000 // a delay, so that it does not disturb the first drawing
 
-/** More than a screen has. A large trace is seen before all of it has been read. */
+/** More rows than a screen shows. A large trace is shown before all of it is read. */
 const FIRST_ROWS = { limit: 150 }
 
 export function traceView ({ app, host, id, params }) {
@@ -26,7 +26,7 @@ export function traceView ({ app, host, id, params }) {
   const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
   let summary
-  let more // rows that the answer shown has left out
+  let more // number of rows that the shown answer left out
   let shown
   let timer
   let later
@@ -71,7 +71,7 @@ export function traceView ({ app, host, id, params }) {
       app.ahead = undefined
       if (mine !== generation) return
       const first = summary === undefined || more
-      // Rows that are drawn again for nothing would lose the reader's place.
+      // An unnecessary redraw would lose the reader's place.
       if (!more && summary?.updatedMs === answer.trace.updatedMs && summary.spans === answer.trace.spans && summary.lines === answer.trace.lines) return
       summary = answer.trace
       more = answer.more
@@ -88,7 +88,7 @@ export function traceView ({ app, host, id, params }) {
       app.ahead = undefined
       if (mine === generation && summary === undefined) head.replaceChildren(notHeld(error))
     }
-    // What is there is shown before the rest is asked for.
+    // The rows that have arrived are shown before the rest is requested.
     afterPaint(() => {
       if (mine !== generation) return
       app.follow({})
@@ -96,7 +96,7 @@ export function traceView ({ app, host, id, params }) {
     })
   }
 
-  // A trace that is under way grows: several batches become one question.
+  // A running trace grows, so several batches of spans cause one request.
   function reloadSoon () {
     if (timer !== undefined) return
     timer = setTimeout(() => {

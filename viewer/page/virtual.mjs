@@ -1,9 +1,10 @@
-// Ten thousand rows of which only those in sight exist. Rows have one height; one that stays in sight keeps its element.
+// A list of, for example, ten thousand rows, in which only visible rows have elements. All rows have the same height. A row that stays visible
+// keeps its element.
 
 const OVERSCAN = 6
 
 /**
- * @param {HTMLElement} scroller what scrolls
+ * @param {HTMLElement} scroller the element that scrolls
  * @param {{ rowHeight: () => number, render: (index: number) => HTMLElement }} options
  */
 export function virtualRows (scroller, { rowHeight, render }) {
@@ -14,7 +15,7 @@ export function virtualRows (scroller, { rowHeight, render }) {
   const shown = new Map()
   let count = 0
   let scheduled = false
-  // Read when the browser has them anyway: asking in between makes it lay out the page at once.
+  // Read when the browser has just computed them. Otherwise reading them would force a layout of the page.
   let height, room, above
   let top = 0
 
@@ -58,7 +59,7 @@ export function virtualRows (scroller, { rowHeight, render }) {
   resized.observe(scroller)
 
   const rows = {
-    /** Draws all of them anew. */
+    /** Redraws all visible rows. */
     update (newCount) {
       if (!(height > 0)) measure()
       count = newCount
@@ -76,11 +77,11 @@ export function virtualRows (scroller, { rowHeight, render }) {
       top = scroller.scrollTop = wanted
       draw()
     },
-    /** Draws one anew, if it is in sight. */
+    /** Redraws one row, if it is visible. */
     redraw (index) {
       shown.get(index)?.replaceWith(place(index))
     },
-    /** By how many rows a key goes on, undefined where it does not. */
+    /** The number of rows by which a key moves, or undefined for other keys. */
     move ({ key }) {
       const page = Math.max(1, Math.floor(room / height) - 1)
       return { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity }[key]

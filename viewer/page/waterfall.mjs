@@ -1,5 +1,5 @@
-// The waterfall: one row a span or log line, of which only those in sight exist. Its rows come from the server in display order;
-// what is collapsed, selected, found and zoomed to is kept here, by span id, so that a trace can grow beneath it.
+// The waterfall: one row for each span or log line. Only visible rows have elements. The rows come from the server in display order. What is
+// collapsed, selected, found and zoomed to is kept here by span id, so that it survives when the trace grows.
 
 import { h, say } from './dom.mjs'
 import { folded } from './folds.mjs'
@@ -11,8 +11,8 @@ import { cssNumber, virtualRows } from './virtual.mjs'
 const HUES = 7
 const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
-const TICKS = 5 // at most twice as many
-const CLOCK_MS = 10 // less is said in the panel only: processes of one host differ by a millisecond or two
+const TICKS = 5 // the ruler shows at most twice as many
+const CLOCK_MS = 10 // smaller shifts are shown only in the panel, because processes of one host differ by a millisecond or two
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
@@ -25,7 +25,7 @@ export function waterfall (on) {
       h('div', { role: 'columnheader', class: 'name' }, 'Span'), h('div', { role: 'columnheader', class: 'took' }, 'Duration'), ruler))
   const wrapper = h('div.fall-box', null, element, splitter)
   const collapsed = new Set()
-  const folds = new Set() // that were seen: who has opened one finds it open
+  const folds = new Set() // folds that were seen, so that one that the user opened stays open
   let all = []
   let rows = []
   let data
@@ -34,7 +34,7 @@ export function waterfall (on) {
   let to = 1
   let zoomed = false
   let needle = ''
-  let least = 0 // level of the lines that are shown
+  let least = 0 // lowest level of the lines that are shown
   const list = virtualRows(element, { rowHeight: () => cssNumber(element, '--row'), render })
   ruler.addEventListener('pointerdown', dragZoom)
   nameWidth(wrapper, splitter)
@@ -277,12 +277,12 @@ export function waterfall (on) {
     return cell
   }
 
-  // What a slow request waited for, as parts of its length. They do not say when.
+  // Shows what a slow request waited for, as parts of its length. The parts do not show when it waited.
   function waits ({ waits }, { style: { left, width } }) {
     return h('div', { class: 'waits', style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
   }
 
-  // Solid where the span itself worked, pale where it waited for children.
+  // The bar is solid where the span itself worked, and pale where it waited for children.
   function ownTime (row, left, right, place) {
     if (row.below === 0 || row.fold !== undefined || row.self >= row.duration) return 'var(--hue)'
     const width = right - left || 1
@@ -302,12 +302,12 @@ export function waterfall (on) {
     }
   }
 
-  // The times of the children as one list without overlaps; at most so many that a screen can show.
+  // The times of the children as one list without overlaps. Gaps that a screen cannot show are closed.
   function covered (row) {
     const spans = []
     for (let below = row.index + 1; below <= row.index + row.below && below < all.length; below++) {
       const child = all[below]
-      if (child.fold !== undefined) continue // what is in it covers, not what is between
+      if (child.fold !== undefined) continue // the calls in a fold cover time, but the gaps between them do not
       below += child.below
       const start = Math.max(row.start, child.start)
       const end = Math.min(row.start + row.duration, child.start + child.duration)
@@ -320,13 +320,13 @@ export function waterfall (on) {
   }
 }
 
-// 1, 2 or 5, and zeros.
+// Rounds to 1, 2 or 5 times a power of ten.
 function roundStep (about) {
   const power = 10 ** Math.floor(Math.log10(about))
   return power * [1, 2, 5, 10].find((factor) => factor * power >= about * 0.8)
 }
 
-// Each row learns where it stands and beneath which.
+// Sets the index and the parent row of each row.
 function connect (rows) {
   const open = []
   for (const [index, row] of rows.entries()) {
@@ -362,7 +362,7 @@ function notesOf (row) {
   ].filter(Boolean)
 }
 
-/** What a row of folded calls says. */
+/** The description of a row of folded calls. */
 export function foldText ({ fold, self, longest }) {
   return `${plural(fold, 'call')} that are alike, together ${duration(self)}, the longest ${duration(longest)}`
 }
@@ -382,7 +382,7 @@ function spoken (row) {
   ].filter(Boolean).join(', ')
 }
 
-/** The range of all rows; `start` may be before the root's where clocks differ. */
+/** The time range of all rows. `start` may be before the root's start if clocks differ. */
 function rangeOf (rows, durationMs) {
   let start = 0
   for (const row of rows) if (row.start < start) start = row.start

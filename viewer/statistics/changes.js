@@ -1,12 +1,12 @@
 'use strict'
 
-// What routes do now that they did not do before, from the spans of two runs. Order, ids, times, ports and how many requests there
-// were do not count: of each figure the least and the most of a route's requests are compared.
+// Compares what routes do in the spans of two runs. Order, ids, times, ports and the number of requests do not matter: for each figure, the
+// lowest and the highest value among a route's requests are compared.
 
 const { callOf, callsIn } = require('../../lib/features/testing/budget')
 
-const OF_TIME = 'light_trace.time.' // what a slow request waited for: whether it is there is a matter of time
-const PATH_MAX = 4 // of the names above a span
+const OF_TIME = 'light_trace.time.' // the waits of a slow request, whose presence depends on timing
+const PATH_MAX = 4 // names in the path of a span
 
 class Range {
   constructor (number) {
@@ -22,13 +22,13 @@ class Range {
   toString () { return this.least === this.most ? String(this.least) : `${this.least} to ${this.most}` }
 }
 
-/** A place in the trees of a route's requests: spans of one name under one place. */
+/** A place in the span trees of a route's requests: the spans with the same name below the same place. */
 class Place {
   constructor (label, above) {
     this.label = label
     this.above = above
     this.below = new Map()
-    this.counted = null // of each request that has it
+    this.counted = null // Range of the number of spans, over the requests that have this place
     this.seen = 0
   }
 
@@ -74,7 +74,7 @@ class Route {
     this.requests++
   }
 
-  // Not by recursion: a chain may be deeper than the call stack.
+  // No recursion, because a chain may be deeper than the call stack.
   #placeOf (span, byId, places) {
     const way = new Set()
     let at = span
@@ -82,7 +82,7 @@ class Route {
       way.add(at)
       at = byId.get(at.parentSpanId)
     }
-    let place = places.get(at) ?? this.top // the root is not among byId
+    let place = places.get(at) ?? this.top // the root is not in byId
     for (const each of [...way].reverse()) places.set(each, place = place.under(labelOf(each)))
     return place
   }
@@ -90,7 +90,7 @@ class Route {
   #describe (span) {
     const { kind, status, attributes } = span
     const label = labelOf(span)
-    const own = kind === 'SERVER' ? kind : label // its name is the route's
+    const own = kind === 'SERVER' ? kind : label // its name is the name of the route
     if (status.code === 'ERROR') this.errors.add(`${own} ${attributes['error.type'] ?? 'ERROR'}`)
     if (!this.attributes.has(own)) this.attributes.set(own, new Set())
     for (const key of Object.keys(attributes)) if (!key.startsWith(OF_TIME)) this.attributes.get(own).add(key)
@@ -117,20 +117,20 @@ function labelOf (span) {
 }
 
 /**
- * @param {object[]} requests as lib/features/testing/budget.js finds them, each with the name of its route
+ * @param {object[]} requests that lib/features/testing/budget.js found, each with the name of its route
  * @returns {Map<string, Route>}
  */
 function routesOf (requests) {
   const routes = new Map()
   for (const request of requests) {
-    if (request.isCut) continue // what it lay under is not there
+    if (request.isCut) continue // its parent is missing
     if (!routes.has(request.route)) routes.set(request.route, new Route())
     routes.get(request.route).add(request)
   }
   return routes
 }
 
-/** @returns {string[]} what changed, a line each, which begins with `+`, `-` or `!` as in a diff */
+/** @returns {string[]} a line for each change, which begins with `+`, `-` or `!` as in a diff */
 function changesOf (before, now) {
   const lines = []
   if (`${before.spans}` !== `${now.spans}`) lines.push(`! spans: ${before.spans} → ${now.spans}`)
@@ -142,7 +142,7 @@ function changesOf (before, now) {
   lines.push(...setChanges(before.errors, now.errors, 'error: '))
   for (const [label, keys] of now.attributes) {
     const own = before.attributes.get(label)
-    if (own !== undefined) lines.push(...setChanges(own, keys, `${label}: `)) // else all of it is new
+    if (own !== undefined) lines.push(...setChanges(own, keys, `${label}: `)) // otherwise all of the span is new
   }
   return lines
 }
@@ -166,7 +166,7 @@ function placeChanges (before, now) {
 const NOWHERE = new Place('', null)
 
 function countOf ({ counted, seen }, { requests }) {
-  if (counted === null) return '0' // a place in between, which is another's
+  if (counted === null) return '0' // a place between others, without spans of its own
   if (seen < requests) counted.add(0)
   return String(counted)
 }
@@ -182,7 +182,7 @@ function setChanges (before, now, prefix) {
   ]
 }
 
-/** What a route does that was not there before. */
+/** Describes a route that did not exist before. */
 function contentsOf (route) {
   return [`spans: ${route.spans}`, ...[...route.calls].sort().map(([kind, range]) => `calls of ${kind}: ${range}`), ...[...route.errors].sort().map((error) => `error: ${error}`)]
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The same exception of many traces as one row.
+// Groups the same exception of many traces into one row.
 
 const { createHash } = require('node:crypto')
 const { STATUS_ERROR } = require('../otlp/names')
@@ -13,7 +13,8 @@ const TRACES_REMEMBERED = 100
 const PER_TRACE_MAX = 16
 const STACK_LINES_MAX = 200
 
-// Which of a trace's errors is its reason: one that says something, then one of the request itself, then one that has failed it.
+// Decides which error of a trace is shown as its reason. An error with a message ranks highest, then an error of the request itself, then
+// an error of a span that failed.
 const HAS_MESSAGE = 4
 const HAS_FAILED = 1
 
@@ -21,8 +22,8 @@ const FAULT_BYTES = 200
 const REASON_BYTES = 200
 
 class Exceptions {
-  #groups = new Map() // in order of the last time
-  #unexplained = new Map() // trace → the reason why a span of it failed, until the message that brought it is read
+  #groups = new Map() // ordered by their last occurrence
+  #unexplained = new Map() // trace → the failure of one of its spans without an exception, until the whole OTLP request is read
   #store
   #now
   more = 0
@@ -39,7 +40,7 @@ class Exceptions {
         this.#propose(trace, span, { type: facts.errorType || 'error', message: facts.message, stack: '', atMs: endOf(span), recorded: false })
       }
     })
-    // What one span of a trace recorded the others need not repeat, and those that come with it may.
+    // A failure without an exception is counted only now, because a later span in the same OTLP request may have recorded the exception.
     store.on('change', (trace) => {
       const failure = this.#unexplained.get(trace)
       if (failure === undefined) return
@@ -52,7 +53,7 @@ class Exceptions {
     const rank = (message !== '' && HAS_MESSAGE) + (isRequest(span) && OF_REQUEST) + (span.status === STATUS_ERROR && HAS_FAILED)
     const fault = { service: span.origin.service, type, message, stack, atMs, recorded }
     const key = recorded ? this.#recorded(trace, fault) : trace.faults?.[0].key
-    if ((rank & (OF_REQUEST | HAS_FAILED)) === 0) return // it was caught on the way
+    if ((rank & (OF_REQUEST | HAS_FAILED)) === 0) return // the exception was caught: its span did not fail and is not a request
     const { reason } = trace
     if (reason !== null && reason.rank >= rank) return
     if (!recorded && trace.faults === null) this.#unexplained.set(trace, fault)
@@ -60,7 +61,7 @@ class Exceptions {
     trace.bytes += bytesOf(trace.reason) - bytesOf(reason)
   }
 
-  // A span and those above it record the same fault, in each service with another stack.
+  // A span and its ancestors record the same fault, with a different stack in each service.
   #recorded (trace, fault) {
     const unexplained = trace.faults?.[0].recorded === false
     if (unexplained) this.#takeBack(trace)
@@ -70,7 +71,7 @@ class Exceptions {
     return key
   }
 
-  // A span had failed without saying why; now one of the same trace does.
+  // Removes the count of a failure without an exception, when another span of the same trace brings the exception.
   #takeBack (trace) {
     const [{ key }] = trace.faults
     trace.faults = null
@@ -110,7 +111,7 @@ class Exceptions {
     return key
   }
 
-  /** What GET /api/exceptions answers. */
+  /** The answer of GET /api/exceptions. */
   list () {
     return { exceptions: [...this.#groups.values()].reverse().map((group) => this.#row(group)), more: this.more }
   }
@@ -130,7 +131,7 @@ function bytesOf (reason) {
   return reason === null ? 0 : REASON_BYTES + 2 * (reason.type.length + (reason.message ?? '').length)
 }
 
-// 'user 17 is unknown' and 'user 18 is unknown' are the same.
+// 'user 17 is unknown' and 'user 18 is unknown' count as the same.
 function sameOf ({ type, message }) {
   return hash(`${type}\n${message.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+/gi, '#')}`)
 }
@@ -141,10 +142,10 @@ function frameOf (stack) {
   const frames = lines.filter((line) => line.startsWith('at '))
   const own = frames.find((line) => !/node_modules|\(?node:|<anonymous>$/.test(line)) ?? frames[0]
   const frame = (own ?? lines.findLast((line) => line.startsWith('File "')))?.slice(0, 300)
-  return frame === undefined ? null : Buffer.from(frame).toString() // a copy: a part of the stack would keep all of it
+  return frame === undefined ? null : Buffer.from(frame).toString() // a copy, because a slice would keep the whole stack in memory
 }
 
-// A name for an address, no secret.
+// A name for use in URLs, not a secret.
 function hash (text) {
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
 }

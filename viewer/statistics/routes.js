@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests by route. Counts are since the viewer started; everything else is of the last RING_MAX requests of a route. Times
-// are those at which the viewer received them, so that no sender's clock matters.
+// Counts requests by route. Counts start with the viewer; the other figures are of the last RING_MAX requests of a route. Times are those at
+// which the viewer received a request, so that no sender's clock matters.
 
 const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
 const { routeOf, rounded } = require('../store/summary')
@@ -14,8 +14,8 @@ const SLOTS_MAX = 60
 const RATE_SLOTS = 6
 const RING_MAX = 1000
 const ROUTES_MAX = 500
-const REPEATS_MAX = 10 // shapes of a route's calls
-const READ_MAX = 100 // spans of a request that may have made calls
+const REPEATS_MAX = 10 // shapes of repeated calls for each route
+const READ_MAX = 100 // spans of a request that are searched for repeated calls
 
 class RouteStatistics {
   #routes = new Map()
@@ -27,7 +27,7 @@ class RouteStatistics {
 
   /**
    * @param {object} store
-   * @param {{ now?: () => number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: once for each route and shape
+   * @param {{ now?: () => number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: called once for each route and shape
    */
   constructor (store, { now = Date.now, onRepeats = () => {} } = {}) {
     this.#store = store
@@ -53,7 +53,7 @@ class RouteStatistics {
     for (const repeats of repeatsIn(trace, span)) if (entry.addRepeats(repeats)) this.#onRepeats(name, repeats)
   }
 
-  /** What GET /api/routes answers. */
+  /** The answer of GET /api/routes. */
   list () {
     const nowMs = this.#now()
     const routes = [...this.#routes.values()].map((route) => route.figures(nowMs, this.#store))
@@ -62,14 +62,14 @@ class RouteStatistics {
     }
   }
 
-  /** The route's requests that are held, newest first: { trace, span }. Without a service: the busiest one's. */
+  /** The stored requests of a route, newest first, as { trace, span }. Without `service`, those of the busiest service with this route. */
   held (name, service, max) {
     const found = [...this.#routes.values()].filter((route) => route.name === name && (service === undefined || route.service === service))
       .sort((a, b) => b.total - a.total)
     return found.length === 0 ? [] : found[0].held(this.#store, max)
   }
 
-  /** The trace of the route's request that took nearest to the median, but for `except`. */
+  /** The trace of the successful request with the median duration. `except` is left out. */
   medianOf (name, service, except) {
     const requests = this.held(name, service, RING_MAX).filter(({ trace, span }) => trace !== except && span.status !== STATUS_ERROR)
     requests.sort((a, b) => a.span.durationMs - b.span.durationMs)
@@ -86,10 +86,10 @@ class Route {
     this.errors = 0
     this.firstMs = 0
     this.lastMs = 0
-    this.ring = [] // of requests: { durationMs, order, place, failed }. Not the traces themselves: those may have been evicted.
+    this.ring = [] // requests as { durationMs, order, place, failed }. Not their traces, which may be evicted.
     this.repeats = new Map() // shape → { shape, requests, calls, savedMs }
-    this.slow = null // how many by what they waited for longest
-    this.slots = new Map() // number of the slot → counts, the last of which are errors
+    this.slow = null // number of requests for each longest wait
+    this.slots = new Map() // slot number → a count for each bucket, and the number of errors last
   }
 
   count (order, place, span, now) {
@@ -103,7 +103,7 @@ class Route {
     this.#slot(now, span.durationMs, failed)
   }
 
-  /** @returns {boolean} whether they are the first of their shape */
+  /** @returns {boolean} whether the shape is new */
   addRepeats ({ shape, count, savedMs }) {
     let found = this.repeats.get(shape)
     const isFirst = found === undefined
@@ -186,7 +186,7 @@ class Route {
     return [...this.#newestFirst(store)].slice(0, max).map(({ trace, place }) => ({ trace, span: trace.spans[place] }))
   }
 
-  // The requests whose traces are still held.
+  // The requests whose traces are still stored.
   * #newestFirst (store) {
     for (let back = 1; back <= this.ring.length; back++) {
       const request = this.ring[(this.total - back) % RING_MAX]
@@ -196,12 +196,12 @@ class Route {
   }
 }
 
-// Of the request's span and of what it has called itself: those ended before it, and have come before it.
+// The repeated calls of the request's span and of the spans inside it. Those ended earlier, so they were received earlier.
 function repeatsIn ({ spans }, server) {
   return [server, ...spans.slice(-READ_MAX).filter((span) => span !== server && span.kind !== KIND_SERVER && span.origin === server.origin)].map(repeatsOf).filter(Boolean)
 }
 
-// The nearest rank: a duration that was measured, not one in between.
+// Uses the nearest rank, so the result is a duration that was measured.
 function percentile (sorted, share) {
   return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]
 }

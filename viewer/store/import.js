@@ -1,11 +1,11 @@
 'use strict'
 
-// OTLP JSON that was written to a file: one object, or one per line.
+// Imports OTLP JSON from a file: one object, or one object per line.
 
 const { Malformed } = require('../otlp/proto-reader')
 const { requestFromJson, logsFromJson } = require('../otlp/json-request')
 
-/** @returns {{ spans: number, lines: number, traces: number, dropped: number, ids: string[] }} @throws Malformed: then nothing was taken */
+/** @returns {{ spans: number, lines: number, traces: number, dropped: number, ids: string[] }} @throws Malformed, and then imports nothing */
 function importText (store, text) {
   const requests = documentsOf(text).map(({ json, line }) => {
     try {

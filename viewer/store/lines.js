@@ -1,16 +1,16 @@
 'use strict'
 
-// The log lines that are held. Those of a trace that is held go with it; the others (of no trace, of one that is not sampled, of one
-// whose spans have not come) may take an eighth of the memory, and the oldest of them go first.
+// The stored log lines. Lines of a stored trace are evicted with it. Loose lines have no stored trace: they belong to no trace, to a trace
+// that is not sampled, or to a trace whose spans have not arrived. They may use an eighth of the memory, and the oldest are evicted first.
 
 const { recordFacts, readRecord } = require('../otlp/log-record')
 
 const SHARE_OF_LOOSE = 1 / 8
-const SPARE = 0.9 // what is left of them when they have become too many, so that not every new line makes room
+const SPARE = 0.9 // eviction goes down to this share of the limit, so that it does not happen for every new line
 
-// What a line costs beside its bytes; calibrated against the heap (test/viewer/logs.test.js).
+// The memory of a line in addition to its bytes, calibrated against the heap (test/viewer/logs.test.js).
 const LINE_OVERHEAD_BYTES = 380
-const WAITING_OVERHEAD_BYTES = 180 // of a trace whose spans have not come
+const WAITING_OVERHEAD_BYTES = 180 // for a trace whose spans have not arrived
 
 class StoredLine {
   constructor (facts, origin, order, raw) {
@@ -20,9 +20,9 @@ class StoredLine {
     this.timeMs = facts.timeMs
     this.severity = facts.severity
     this.origin = origin
-    this.raw = raw // its bytes as Latin-1 text: a buffer of its own would cost 200 more
-    this.trace = null // the one that is held
-    this.index = 0 // in its lines
+    this.raw = raw // its bytes as Latin-1 text: a buffer would cost 200 bytes more
+    this.trace = null // its stored trace
+    this.index = 0 // in the lines of its trace
   }
 
   get size () { return this.raw.length + LINE_OVERHEAD_BYTES }
@@ -55,7 +55,7 @@ class Lines {
     return facts
   }
 
-  /** @param {import('./trace').Trace | undefined} trace where it is held: it has room */
+  /** @param {import('./trace').Trace | undefined} trace its stored trace, which must have room */
   add (facts, origin, bytes, from, to, trace) {
     const line = new StoredLine(facts, origin, this.received, bytes.latin1Slice(from, to))
     this.#origins.hold(origin)
@@ -75,7 +75,7 @@ class Lines {
     this.looseBytes += WAITING_OVERHEAD_BYTES
   }
 
-  /** Gives a new trace the lines that came before its spans. */
+  /** Gives a new trace the lines that arrived before its spans. */
   join (trace) {
     const lines = this.#waiting.get(trace.id)
     if (lines === undefined) return
@@ -100,7 +100,7 @@ class Lines {
     }
   }
 
-  /** Those of a trace that was evicted. */
+  /** Drops the lines of a trace that was evicted. */
   leave ({ lines }) {
     for (const line of lines) this.#drop(line)
   }

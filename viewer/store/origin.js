@@ -1,24 +1,24 @@
 'use strict'
 
-// Who sent a span: its resource and scope. Thousands of spans share one; it goes when the last trace that has it goes.
+// The origin of a span: its resource and scope. Thousands of spans share one. It is removed with the last trace that has it.
 
 const { readResource, readScope } = require('../otlp/span-detail')
 
 const SERVICE = 'service.name'
 const NAME_MAX = 200
 
-// What the object, its key and its two buffers cost beside their bytes.
+// The memory of the object, its key and its two buffers in addition to their bytes.
 const OVERHEAD_BYTES = 1000
 
 class Origin {
   constructor (key, resourceKey, { resource, scope, resourceSchemaUrl, scopeSchemaUrl }) {
     this.key = key
     this.resourceKey = resourceKey
-    this.resource = Buffer.from(resource) // copies: the request's body must not be held
+    this.resource = Buffer.from(resource) // copies, so that the request's body can be freed
     this.scope = Buffer.from(scope)
     this.resourceSchemaUrl = resourceSchemaUrl
     this.scopeSchemaUrl = scopeSchemaUrl
-    readScope(this.scope) // what is kept can be read later
+    readScope(this.scope) // throws now if it cannot be read later
     this.service = cut(serviceOf(this.resource))
     this.traces = 0
     this.bytes = OVERHEAD_BYTES + 3 * (resource.length + scope.length)
@@ -30,7 +30,7 @@ function serviceOf (resource) {
   return attribute === undefined ? '' : String(attribute.value)
 }
 
-// A copy: what slice() returns keeps the whole.
+// A copy, because the result of slice() keeps the whole text in memory.
 function cut (text) {
   return Buffer.from(text.slice(0, NAME_MAX)).toString()
 }

@@ -1,6 +1,7 @@
 'use strict'
 
-// The filters of GET /api/traces and GET /api/logs. What the summary says is compared at once; `q` and `attr` read the spans' bytes.
+// The filters of GET /api/traces and GET /api/logs. Most compare a field of the summary, which is fast. `q` and `attr` read the
+// spans' bytes.
 
 const { readSpan, readResource, readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
@@ -14,7 +15,7 @@ class BadParameter extends Error {}
 
 /**
  * @param {URLSearchParams} query
- * @returns {{ matches (trace): boolean, reads: boolean }} `reads`: it is slow, ask in slices
+ * @returns {{ matches (trace): boolean, reads: boolean }} `reads`: it reads spans, which is slow: search in slices
  * @throws BadParameter
  */
 function filterOf (query) {
@@ -81,7 +82,7 @@ function textTest (text) {
   const looked = key ?? needle
   const raw = isTextInBytes(looked) ? looked : null
   const has = (value) => String(value).toLowerCase().includes(needle)
-  // `tenant=ac` also finds an attribute that begins so: somebody is typing it.
+  // `tenant=ac` also finds a `tenant` that begins with `ac`, because the user may still be typing.
   const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return (trace) => (isId && trace.id.startsWith(needle)) ||
     trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
@@ -89,8 +90,8 @@ function textTest (text) {
     trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
 }
 
-// Whether what holds it must have it in its bytes, where it can be looked for cheaply. Numbers and booleans are written otherwise, and
-// what is not ASCII has capitals of other bytes.
+// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans are encoded differently, and the
+// capitals of letters outside ASCII have other bytes.
 function isTextInBytes (needle) {
   // eslint-disable-next-line no-control-regex
   return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan'.includes(needle) && !/["[\]{},:]/.test(needle)

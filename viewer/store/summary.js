@@ -1,6 +1,6 @@
 'use strict'
 
-// A trace as one line of the list: what GET /api/traces answers for it.
+// Makes the summary of a trace: its line in the list, and its entry in the answer of GET /api/traces.
 
 const { kindName } = require('../otlp/span-detail')
 const { blockedOf } = require('../views/blocked')
@@ -8,10 +8,10 @@ const { KIND_SERVER } = require('../otlp/names')
 
 const SERVICES_MAX = 20
 
-// A bit of a reason's rank: it is of the request itself.
+// A bit of a reason's rank: the error is of the request itself.
 const OF_REQUEST = 2
 
-/** Made once for each state of the trace. */
+/** The summary is made once for each version of the trace. */
 function summaryOf (trace) {
   if (trace.summaryVersion === trace.version) return trace.summary
   trace.summary = summarize(trace)
@@ -46,7 +46,7 @@ function summarize (trace) {
   }
 }
 
-// Of a request that was answered: what it threw (a 409), not what a call in it came to.
+// A trace that did not fail shows only an error of the request itself, for example a 409 that it threw, and not the error of a call.
 function reasonOf ({ failed, reason }) {
   if (reason === null || !(failed || reason.rank & OF_REQUEST)) return null
   const { type, message, exception } = reason
@@ -55,7 +55,7 @@ function reasonOf ({ failed, reason }) {
 
 const NO_ENTRY = { name: '', service: '', kind: 'INTERNAL', route: null, method: null, path: null, status: null }
 
-// A trace of which no span could be kept has none.
+// A trace has no entry if none of its spans could be kept.
 function entryOf (entry) {
   if (entry === null) return NO_ENTRY
   return {
@@ -69,13 +69,13 @@ function entryOf (entry) {
   }
 }
 
-/** `GET /users/:id`, or null for what is no request or has none. */
+/** For example `GET /users/:id`, or null if the span is not a request or has no route. */
 function routeOf ({ kind, http }) {
   if (kind !== KIND_SERVER || http === null || http.route === '') return null
   return http.method === '' ? http.route : `${http.method} ${http.route}`
 }
 
-/** A request over HTTP that was answered before a route's handler. */
+/** Whether the span is an HTTP request that was answered before it reached a route. */
 function isUnrouted (span) {
   return span.kind === KIND_SERVER && span.http !== null && span.http.method !== '' && span.http.route === ''
 }
@@ -87,7 +87,7 @@ function servicesOf ({ spans, origins }) {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
 }
 
-/** The longest that one of its requests says. */
+/** The longest blocked loop that a request of the trace recorded. */
 function blockedIn ({ spans }) {
   return spans.map(blockedOf).reduce((longest, each) => each !== null && !(longest?.ms >= each.ms) ? each : longest, null)
 }
@@ -103,7 +103,7 @@ function extent (spans) {
   return end - start
 }
 
-/** To a microsecond: a double of milliseconds since 1970 holds little more. */
+/** Rounds to a microsecond. A double of milliseconds since 1970 is hardly more exact. */
 function rounded (ms) {
   return Math.round(ms * 1e3) / 1e3
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The traces that are held, and log lines: whole traces with their lines, oldest first out, bounded by bytes.
+// Stores traces and log lines within a limit in bytes. It evicts whole traces with their lines, the oldest first.
 
 const { EventEmitter } = require('node:events')
 const { readRequest } = require('../otlp/request')
@@ -11,10 +11,10 @@ const { Trace, StoredSpan, SPAN_OVERHEAD_BYTES } = require('./trace')
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 
-// One trace may hold half: then it cannot push everything else out, itself included.
+// One trace may use half of the memory, so that it cannot evict everything else and then itself.
 const SHARE_OF_ONE_TRACE = 0.5
 
-// To say of a late span that its trace was evicted. 10,000 ids are about a megabyte.
+// Used to count late spans whose trace was evicted. 10,000 ids are about a megabyte.
 const EVICTED_IDS_MAX = 10_000
 
 /**
@@ -48,11 +48,11 @@ class TraceStore extends EventEmitter {
 
   get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes }
   get size () { return this.#list.length - this.#head }
-  /** The `order` of the oldest trace held, or of the next one. */
+  /** The `order` of the oldest stored trace, or of the next trace if the store is empty. */
   get oldest () { return this.#nextOrder - this.size }
 
   get (id) { return this.#byId.get(id) }
-  /** The trace with this `order`, while it is held. */
+  /** The trace with this `order`, if it is still stored. */
   at (order) { return this.#list[order - this.oldest + this.#head] }
 
   /** Newest first. @param {number} before an order */
@@ -60,7 +60,7 @@ class TraceStore extends EventEmitter {
     for (let i = Math.min(this.#list.length, before - this.oldest + this.#head) - 1; i >= this.#head; i--) yield this.#list[i]
   }
 
-  /** Traces whose id starts so, at most `max`. */
+  /** At most `max` traces whose id starts with `prefix`. */
   startingWith (prefix, max) {
     const found = []
     for (const trace of this.newestFirst()) {
@@ -72,9 +72,9 @@ class TraceStore extends EventEmitter {
 
   /**
    * Takes the spans of an ExportTraceServiceRequest.
-   * @param {Buffer} body may be used again afterwards: what is kept is copied
+   * @param {Buffer} body may be reused afterwards, because the store copies what it keeps
    * @returns {{ spans: number, kept: number, dropped: number, touched: Map<Trace, StoredSpan[]> }}
-   * @throws Malformed; the spans before what is malformed are kept
+   * @throws Malformed; the spans before the malformed part are kept
    */
   receive (body) {
     const before = this.receivedSpans
@@ -96,7 +96,7 @@ class TraceStore extends EventEmitter {
 
   /**
    * Takes the records of an ExportLogsServiceRequest.
-   * @returns {{ kept: import('./lines').StoredLine[], dropped: number }} @throws Malformed; the records before what is malformed are kept
+   * @returns {{ kept: import('./lines').StoredLine[], dropped: number }} @throws Malformed; the records before the malformed part are kept
    */
   receiveLines (body) {
     const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
@@ -194,13 +194,13 @@ class TraceStore extends EventEmitter {
     return spans
   }
 
-  // Copies what each trace got of this body into one buffer of its own, so that the body can go.
+  // Copies the bytes of each trace in this body into a buffer of its own, so that the body can be freed.
   #settle ({ touched }, body) {
     for (const [trace, spans] of touched) {
       if (spans.length !== 0) this.#copy(spans, body)
       if (trace.wasEvicted) this.evicted.after += spans.length
       this.emit('change', trace)
-      this.#traceBytes += trace.bytes - trace.bytesCounted // listeners add what they hold of it
+      this.#traceBytes += trace.bytes - trace.bytesCounted // listeners add the bytes of what they store for the trace
       trace.bytesCounted = trace.bytes
     }
     this.lines.makeRoom()
@@ -262,7 +262,7 @@ class RecentIds {
   }
 }
 
-// A sender that did not get its answer sends again. Spans that share an id but not their content are both kept.
+// A sender that gets no answer sends again. Spans that share an id but not their content are both kept.
 function isSame (known, body, from, to) {
   return known.to - known.from === to - from && known.bytes.compare(body, from, to, known.from, known.to) === 0
 }

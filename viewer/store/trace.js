@@ -1,15 +1,15 @@
 'use strict'
 
-// One trace as far as it has been received. Spans come in any order, in several requests, and some never.
+// One trace, as far as it was received. Its spans arrive in any order and in several requests, and some never arrive.
 
 const { KIND_SERVER, KIND_CONSUMER, STATUS_ERROR } = require('../otlp/names')
 const { ownBytes } = require('../otlp/span-facts')
 
-// What a record and its strings cost beside the span's bytes; calibrated against the heap (test/viewer/bounds.test.js).
+// The memory of a record and its strings in addition to the span's bytes, calibrated against the heap (test/viewer/bounds.test.js).
 const SPAN_OVERHEAD_BYTES = 420
 const TRACE_OVERHEAD_BYTES = 1000
 
-// From this many spans or origins on they are found by hash; most traces are smaller.
+// From this many spans or origins on, a Map or Set finds them. Most traces are smaller.
 const MAP_FROM = 12
 
 const LATE_AFTER_MS = 2000
@@ -28,15 +28,15 @@ class StoredSpan {
     this.links = facts.links
     this.late = late
     this.origin = origin
-    this.bytes = null // where its bytes lie: a buffer that the spans of a trace and a request share
+    this.bytes = null // the buffer with its bytes, which the spans of one trace in one OTLP request share
     this.from = 0
     this.to = 0
-    // Of SERVER spans and those without a parent only.
+    // Only for SERVER spans and spans without a parent.
     this.http = facts.kind === KIND_SERVER || facts.parent === '' ? httpOf(facts) : null
   }
 }
 
-/** What somebody waits for: a request, a message, or what began the trace. */
+/** Whether a span is a request, a message, or the start of the trace. */
 function isRequest ({ kind, parent }) {
   return kind === KIND_SERVER || kind === KIND_CONSUMER || parent === ''
 }
@@ -54,10 +54,10 @@ class Trace {
     this.id = id
     this.order = order
     this.spans = []
-    this.lines = [] // of its log, in order of arrival
+    this.lines = [] // log lines, in order of arrival
     this.origins = [] // in order of arrival
     this.bytes = TRACE_OVERHEAD_BYTES
-    this.bytesCounted = 0 // of them in the store's sum
+    this.bytesCounted = 0 // the part of `bytes` that the store's sum includes
     this.receivedMs = now
     this.updatedMs = now
     this.root = null
@@ -68,8 +68,8 @@ class Trace {
     this.late = 0
     this.duplicates = 0
     this.dropped = 0
-    this.wasEvicted = false // it was held before
-    this.faults = null // its exceptions, and why it failed: see statistics/exceptions.js
+    this.wasEvicted = false // the trace was stored before
+    this.faults = null // its exceptions; `reason`: why it failed. See statistics/exceptions.js
     this.reason = null
     this.version = 0
     this.summary = null
@@ -94,7 +94,7 @@ class Trace {
     return this.root !== null && now - this.rootAtMs > LATE_AFTER_MS
   }
 
-  /** @returns {boolean} whether it is new here */
+  /** @returns {boolean} whether the trace did not have it yet */
   addOrigin (origin) {
     const { origins } = this
     if (origins[origins.length - 1] === origin) return false
@@ -105,7 +105,7 @@ class Trace {
     return true
   }
 
-  /** @param {number} byteCount of its bytes */
+  /** @param {number} byteCount number of the span's bytes */
   add (span, byteCount, now) {
     const known = this.find(span.id) !== undefined
     this.spans.push(span)
@@ -151,12 +151,12 @@ class Trace {
     this.orphans -= count
   }
 
-  /** Whether a request of it failed. One that was answered has not, whatever a call in it came to. */
+  /** Whether a request of the trace failed. A request that was answered has not failed, even if a call in it has. */
   get failed () {
     return this.failedRequests > 0 || (this.errors > 0 && this.root === null && this.entry?.status === STATUS_ERROR)
   }
 
-  /** The root; before it has come the earliest span whose parent is missing; of a cycle its earliest span. */
+  /** The root. Until it arrives: the earliest span whose parent is missing, or the earliest span of a cycle. */
   get entry () {
     if (this.root !== null) return this.root
     let entry = null

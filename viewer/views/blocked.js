@@ -1,6 +1,7 @@
 'use strict'
 
-// What a request says of a blocked event loop: lib/features/blocked-loop/blocked-loop.js records it. Anybody may have sent the span.
+// Reads from a request what lib/features/blocked-loop/blocked-loop.js recorded about a blocked event loop. Any sender may have sent the
+// span, so the values are not trusted.
 
 const { plain } = require('../otlp/attributes')
 const { readEvents } = require('../otlp/span-detail')
@@ -10,8 +11,9 @@ const { plural, safeText } = require('./safe-text')
 const EVENT = 'light_trace.blocked_loop'
 
 /**
- * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} of the longest: what its requests have
- *   in common, whether it is the one that ran or another (else ''), the trace of that one, and the line, as `at search (/app/search.js:14)`
+ * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} the longest blocked loop of the
+ *   request. `id`: the same for all requests that were open; `role`: culprit, victim or ''; `culprit`: the trace of the request whose code ran;
+ *   `place`: for example `at search (/app/search.js:14)`
  */
 function blockedOf ({ kind, events, bytes, from, to }) {
   if (kind !== KIND_SERVER || events === 0) return null
@@ -41,8 +43,8 @@ function blockedText ({ ms, role, culprit, place }, duration) {
 }
 
 /**
- * The lines of a list of requests. Those that one blocked loop made slow stand together, where the first of them would: below a
- * line that says so, and the one whose code ran first.
+ * The lines of a list of requests. Requests that were open during the same blocked loop form a group at the position of the first of them.
+ * The group has a heading, and the request whose code blocked the loop comes first.
  */
 function blockedTogether (summaries, line, duration) {
   return summaries.flatMap((summary) => {

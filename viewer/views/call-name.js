@@ -1,7 +1,7 @@
 'use strict'
 
-// How a call is shown. By the conventions a call over HTTP is named `GET`, and so is one to Redis: that alone says neither where
-// it went nor to what.
+// The name under which a call is shown. By the conventions, the span of an HTTP call may be named just `GET`, and so may that of a Redis
+// call. This does not show the host, the path or the system.
 
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_CLIENT } = require('../otlp/names')
@@ -13,7 +13,7 @@ const KEYS = new Set([
 const URL_PARTS = /^[a-z]+:\/\/(?:[^@/?#]*@)?([^/?#]*)([^?#]*)/i
 
 /**
- * @returns {{ name: string, group: string, system?: string }} `group`: the name without what differs from call to call; `system`: of a database
+ * @returns {{ name: string, group: string, system?: string }} `group`: the name without the parts that differ between calls; `system`: of a database
  */
 function callName (span) {
   const { name } = span

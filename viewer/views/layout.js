@@ -1,11 +1,11 @@
 'use strict'
 
-// The spans of a trace as a tree that can be drawn, whatever was received: without a root, with parents that are missing,
-// cyclic, with clocks that are hours off. Nothing here recurses: a chain may be deeper than the call stack.
+// Makes a tree that can be drawn from the spans of a trace, even if the root or parents are missing, parents form a cycle, or clocks are
+// hours off. Nothing here recurses, because a chain may be deeper than the call stack.
 
 const { KIND_SERVER, KIND_CLIENT } = require('../otlp/names')
 
-// Less than this outside of its parent is the timers' own inaccuracy.
+// A child that exceeds its parent by at most this is explained by the inaccuracy of timers.
 const CLOCK_TOLERANCE_MS = 1
 
 class Node {
@@ -55,7 +55,7 @@ function hang (node, byId, tops) {
   above.children.push(node)
 }
 
-// What no top leads to hangs on a cycle. It is cut where it is earliest.
+// A node that is not reachable from a top is in a cycle or below one. The cycle is cut at its earliest span.
 function cutCycles (nodes, tops) {
   for (const top of tops) visit(top)
   for (const node of nodes) {
@@ -114,7 +114,7 @@ function spanChildren (node) {
   }
 }
 
-// By how much the clock of another process is corrected, so that an effect does not come before its cause.
+// The milliseconds by which the clock of another process is corrected, so that a child does not start before its parent.
 function shiftOf (child, parent) {
   const { span } = child
   if (parent.span === null || span.startMs === 0) return 0
@@ -122,7 +122,7 @@ function shiftOf (child, parent) {
   const before = parent.start - span.startMs
   const after = span.startMs + span.durationMs - parent.end
   const isAnswer = span.kind === KIND_SERVER && parent.span.kind === KIND_CLIENT
-  // A call was answered within the call; anything else may go on for longer.
+  // The server span of a call must also end within the client span. Other spans may outlast their parent.
   if (before <= CLOCK_TOLERANCE_MS && (!isAnswer || after <= CLOCK_TOLERANCE_MS)) return 0
   const slack = parent.duration - span.durationMs
   return before + (isAnswer && slack > 0 ? slack / 2 : 0)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Log lines among the spans of a trace, and each as a text.
+// Places log lines among the spans of a trace, and formats them as text.
 
 const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
@@ -9,11 +9,11 @@ const TEXT_MAX = 2000
 const STACK = 'exception.stacktrace'
 const MESSAGE = 'exception.message'
 
-/** A line in the waterfall. */
+/** A log line in the waterfall. */
 class LineNode {
   constructor (line, index, above) {
     this.line = line
-    this.id = `l${index}` // no span has it
+    this.id = `l${index}` // differs from all span ids
     this.span = null
     this.above = above
     this.depth = above === null ? 0 : above.depth + 1
@@ -23,8 +23,8 @@ class LineNode {
 }
 
 /**
- * The laid out nodes of a trace with its lines among them: each beneath the span that wrote it, or the first where that was not received,
- * and before what began later beneath that span.
+ * Returns the laid out nodes of a trace with its log lines. A line is placed below the span that wrote it, before the children of that span
+ * that started later. If the span was not received, the line is placed below the first node.
  */
 function withLines (trace, nodes) {
   if (trace.lines.length === 0) return nodes
@@ -35,9 +35,9 @@ function withLines (trace, nodes) {
     if (!linesOf.has(above)) linesOf.set(above, [])
     linesOf.get(above).push(new LineNode(line, index, above))
   }
-  for (const lines of linesOf.values()) lines.sort((a, b) => b.start - a.start) // the next one is the last
+  for (const lines of linesOf.values()) lines.sort((a, b) => b.start - a.start) // newest first: pop() takes the oldest
   const all = []
-  const open = [] // nodes and what is left of their lines, the outermost first
+  const open = [] // the remaining lines of the current node and its ancestors, outermost first
   const place = (lines, until) => { while (lines?.length > 0 && lines.at(-1).start < until) all.push(lines.pop()) }
   for (const node of nodes) {
     while (open.length > node.depth) place(open.pop(), Infinity)
@@ -52,7 +52,7 @@ function withLines (trace, nodes) {
   return all
 }
 
-/** @returns {{ level: string, text: string, rest: string }} `rest`: its attributes as `key=value`, without the stack. Both are cut, and untrusted */
+/** @returns {{ level: string, text: string, rest: string }} `rest`: the attributes as `key=value`, without the stack. `text` and `rest` are cut and untrusted */
 function lineText (line) {
   const { body, attributes, eventName } = line.read()
   const type = attributes.find(({ key }) => key === 'exception.type')?.value
@@ -71,7 +71,7 @@ function textOf (attribute) {
   return typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value)
 }
 
-/** One of GET /api/logs. */
+/** One line in the answer of GET /api/logs. */
 function lineJson (line) {
   const { trace } = line
   return {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans of the same name (call-name.js), kind and service under the same parent become one node: the flame view of a route's requests, and
-// one request beside another.
+// Merges spans with the same name (call-name.js), kind and service under the same parent into one node. The flame view of a route's requests
+// and the comparison of two requests use it.
 
 const { kindName } = require('../otlp/span-detail')
 const { STATUS_ERROR } = require('../otlp/names')
@@ -32,7 +32,7 @@ class Tree {
     this.root = new Merged('', 'INTERNAL', '', -1, sides)
   }
 
-  /** Adds what hangs beneath a laid out node, itself included. */
+  /** Adds a laid out node and everything below it. */
   add (top, side = 0) {
     const todo = [[top, this.root]]
     while (todo.length > 0) {
@@ -66,7 +66,7 @@ class Tree {
   }
 }
 
-/** The root of GET /api/routes/flame, or null. @param {{ trace, span }[]} requests */
+/** The root node for GET /api/routes/flame, or null. @param {{ trace, span }[]} requests */
 function flameOf (requests) {
   const tree = new Tree()
   for (const { trace, span } of requests) {
@@ -77,7 +77,7 @@ function flameOf (requests) {
   return root === undefined ? null : flameNode(root)
 }
 
-// At most DEPTH_MAX deep.
+// Recursive, but at most DEPTH_MAX deep.
 function flameNode ({ name, service, kind, sides: [{ count, totalMs, selfMs, errors }], children, cut }) {
   return {
     name,

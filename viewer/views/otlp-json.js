@@ -5,7 +5,10 @@
 const { readSpan, readScope, readResource } = require('../otlp/span-detail')
 const { escaped } = require('./safe-text')
 
-/** An ExportTraceServiceRequest on one line, and with lines an ExportLogsServiceRequest in the same object. It may be read in a terminal: what could drive one is escaped, in C1 as in C0. */
+/**
+ * Returns an ExportTraceServiceRequest on one line. If there are log lines, the same object also holds an ExportLogsServiceRequest. Control
+ * characters (C0 and C1) are escaped, because the text may be printed in a terminal.
+ */
 function otlpText (spans, lines) {
   return escaped(JSON.stringify(otlpJson(spans, lines)))
 }

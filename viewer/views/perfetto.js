@@ -1,7 +1,7 @@
 'use strict'
 
-// Chrome's JSON trace format, which ui.perfetto.dev and speedscope open. A process is a service; a thread ("lane") holds
-// slices that lie in one another or beside one another, never across.
+// Converts a trace to Chrome's JSON trace format, which ui.perfetto.dev and speedscope open. Each service is a process. A thread ("lane")
+// holds slices that are nested or follow one another, but never overlap partly.
 
 const { readSpan, kindName } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
@@ -14,7 +14,7 @@ const VALUE_MAX = 2000
 function perfettoOf (trace) {
   const { nodes } = layOut(trace)
   const start = nodes.reduce((first, node) => Math.min(first, node.start), Infinity)
-  const processes = new Map() // service → its number, and the nodes that begin a lane or go on in one that is free
+  const processes = new Map() // service → its number, and its heads: nodes that start a lane or reuse a free one
   const heads = headsOf(nodes, processes)
   const lanes = new Map()
   for (const process of processes.values()) numberLanes(process.heads, lanes)
@@ -33,7 +33,7 @@ function perfettoOf (trace) {
   return { displayTimeUnit: 'ms', traceEvents: [...names, ...slices, ...instantsOf(trace, nodes, start, (node) => slices[index.get(node)])], otherData: { traceId: trace.id } }
 }
 
-/** Log lines, each in the lane of the span that wrote it, or of the first one where that was not received. */
+/** Log lines, each in the lane of the span that wrote it, or of the first span if that was not received. */
 function instantsOf ({ lines = [] }, nodes, start, sliceOf) {
   if (lines.length === 0) return []
   const received = nodes.filter(({ span }) => span !== null)
@@ -47,8 +47,8 @@ function instantsOf ({ lines = [] }, nodes, start, sliceOf) {
   })
 }
 
-// A node lies in its parent's lane where it fits: in the parent, and after the sibling before it. Else it is the head of a lane.
-// Nodes come in display order: a parent before its children, siblings by start.
+// A node goes into its parent's lane if it fits: within the parent, and after the previous sibling. Otherwise it is a head, which needs a
+// lane. Nodes come in display order: parents before children, siblings by start.
 function headsOf (nodes, processes) {
   const heads = new Map()
   const takenUntil = new Map()
@@ -65,7 +65,7 @@ function headsOf (nodes, processes) {
   return heads
 }
 
-// Each head takes over the lane that was free first, or a new one. One pass: a trace may have as many lanes as spans.
+// Each head gets the lane that became free first, or a new lane. This takes one pass, because a trace may have as many lanes as spans.
 function numberLanes (heads, lanes) {
   const byEnd = heads.toSorted((a, b) => a.end - b.end)
   let free = 0

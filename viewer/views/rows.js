@@ -1,6 +1,6 @@
 'use strict'
 
-// GET /api/traces/<id>/rows: what a waterfall draws.
+// GET /api/traces/<id>/rows: the rows that the waterfall draws.
 
 const { readEvents, readMessage, kindName, statusName } = require('../otlp/span-detail')
 const { STATUS_ERROR } = require('../otlp/names')
@@ -16,12 +16,12 @@ const { waitsOf } = require('./waits')
 const EVENTS_MAX = 20
 const TEXT_MAX = 200
 
-/** @param {number} limit so many of the first rows; the rest is counted in `more` */
+/** @param {number} limit the most rows to return; `more` counts the rest */
 function rowsOf (trace, limit = Infinity) {
   const { nodes } = layOut(trace)
   const critical = nodes.length === 0 ? new Map() : criticalPath(nodes[0])
   const services = new Map()
-  // The first row's start, also where a broken clock put another span before it.
+  // Not always the start of the first row: a broken clock may put another span before it.
   const startMs = nodes.length === 0 ? trace.receivedMs : earliest(nodes)
   let endMs = startMs
   for (const { end } of nodes) endMs = Math.max(endMs, end)

@@ -1,12 +1,12 @@
 'use strict'
 
-// What a sender wrote, for a terminal or a text: on one line, without control characters (which could drive the terminal) and
-// without marks that turn the direction of what follows. They are shown as \u202e.
+// Makes a sender's text safe for a terminal or a text view: it stays on one line, and has no control characters (which could drive the
+// terminal) and no marks that change the text direction. They are shown escaped, for example as \u202e.
 
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/gu
 
-/** JSON stays the same JSON. */
+/** Escaped JSON still parses to the same value. */
 function escaped (text) {
   return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// GET /api/traces/<id>/spans/<spanId>: everything of one span.
+// GET /api/traces/<id>/spans/<spanId>: everything about one span.
 
 const { statSync } = require('node:fs')
 const { isAbsolute } = require('node:path')
@@ -53,7 +53,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
   }
 }
 
-/** GET /api/traces/<id>/lines/<row>: everything of one log line. */
+/** GET /api/traces/<id>/lines/<row>: everything about one log line. */
 function linePanelOf (line, { full = false } = {}) {
   const record = line.read()
   const scope = readScope(line.origin.scope)
@@ -71,7 +71,7 @@ function linePanelOf (line, { full = false } = {}) {
   }
 }
 
-/** With the address at which an editor opens the handler's file, where that is on this machine. */
+/** Adds the URL that opens the handler's file in an editor, if the file is on this machine. */
 function withLink (attributes, editor) {
   const file = attributes.find(({ key }) => key === 'code.file.path')
   const line = attributes.find(({ key }) => key === 'code.line.number')?.value
@@ -81,7 +81,7 @@ function withLink (attributes, editor) {
   return attributes
 }
 
-// A sender names it. Two slashes would ask another machine.
+// The path comes from the sender. Two leading slashes would access another machine.
 function isFileHere (file) {
   if (typeof file !== 'string' || !isAbsolute(file) || /^[/\\]{2}/.test(file)) return false
   try {

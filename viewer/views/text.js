@@ -1,6 +1,6 @@
 'use strict'
 
-// A trace as text: for a terminal, a chat, an assistant.
+// Formats a trace as text for a terminal, a chat or an assistant.
 //
 //   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
 //
@@ -34,7 +34,7 @@ const noPaint = (style, text) => text
 /**
  * @param {import('../store/trace').Trace} trace
  * @param {{ span?: string, attributes?: boolean, paint?: (style: 'error' | 'warn' | 'dim' | 'bold', text: string) => string }} [options]
- *   only this span and what is beneath; a line for each attribute; colours for a terminal
+ *   `span`: show only this span and everything below it; `attributes`: add a line for each attribute; `paint`: colours for a terminal
  */
 function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
   const nodes = part(withLines(trace, layOut(trace).nodes), span)
@@ -61,7 +61,7 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
   return lines.join('\n') + '\n'
 }
 
-/** What light-trace has found out about a span, beneath it. */
+/** The sentences below a span: what light-trace found out about it. */
 function sentencesOf ({ span, below }) {
   const waits = waitsOf(span)
   const repeats = below === 0 ? undefined : repeatsOf(span)
@@ -79,7 +79,7 @@ function part (nodes, id) {
   return at === -1 ? [] : nodes.slice(at, at + nodes[at].below + 1)
 }
 
-/** One line: what it was, how it ended, how long it took, whose it is. */
+/** The first line: request, status, duration, service and trace id. */
 function headOf (trace, paint = noPaint) {
   const summary = summaryOf(trace)
   const name = safeText(summary.path !== null && summary.method !== null && summary.route === null ? `${summary.method} ${summary.path}` : summary.name)
@@ -103,7 +103,7 @@ function factsOf (span, service, paint) {
   if (span.code !== 0) facts.push(span.code)
   const exception = exceptionOf(span)
   if (span.status === STATUS_ERROR) facts.push(paint('error', `ERROR ${exception || safeText(readMessage(span.bytes, span.from, span.to))}`.trimEnd()))
-  else if (exception !== '') facts.push(exception) // a 4xx: its status is unset
+  else if (exception !== '') facts.push(exception) // for example with a 4xx, which leaves the span's status unset
   if (span.late) facts.push('late')
   const { afterResponse, neverEnded, calls } = marksOf(span)
   if (neverEnded || afterResponse) facts.push(paint('warn', neverEnded ? 'never ended' : 'after the response'))

@@ -1,8 +1,8 @@
 'use strict'
 
-// Where the time of a trace went: what each span spent itself, and which stretches decided when the root ended.
+// Where the time of a trace went: the time that each span spent itself, and the stretches of time that decided when the root ended.
 
-/** The milliseconds of the node that none of its children covers. Children are sorted by start. */
+/** The milliseconds of a node that no child covers. Children must be sorted by start. */
 function selfTime ({ start, end, children }) {
   let covered = 0
   let until = start
@@ -17,8 +17,8 @@ function selfTime ({ start, end, children }) {
 }
 
 /**
- * The critical path, from the root's end backwards: at each moment the span that was last to finish. What begins after its
- * parent's end, or ends after it, did not hold it up.
+ * The critical path, computed backwards from the root's end: at each moment it is in the span that finished last. Time after a parent's end
+ * did not delay the parent and does not count.
  * @returns {Map<object, [number, number][]>} stretches of time, oldest first
  */
 function criticalPath (root) {
@@ -45,7 +45,7 @@ function frameOf (node, cursor) {
   return { node, cursor, children: [...node.children].sort(byEnd) }
 }
 
-// From the end of the list: the last to end, of those that began before the cursor.
+// Takes children from the end of the list: the child that ended last among those that started before the cursor.
 function nextChild ({ children, cursor, node }) {
   while (children.length > 0) {
     const child = children.pop()
