@@ -13,7 +13,7 @@ function compare (bare, slices) {
   return {
     over: medianInterval(differences(bare, slices, 0.99)),
     overP50: medianInterval(differences(bare, slices, 0.5)),
-    calm: calmest(slices) - calmest(bare), // what is left when nothing else disturbs the run, as in bench:paired
+    calm: calmest(slices) - calmest(bare), // what is left when nothing else disturbs the run
     bareP99: median(bare.map((latencies) => quantile(latencies, 0.99))),
     bareP50: median(bare.map((latencies) => quantile(latencies, 0.5)))
   }
