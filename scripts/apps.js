@@ -26,7 +26,7 @@ const WORK = path.join(ROOT, '.ecosystem')
 const OTEL = path.join(ROOT, 'test', 'otel')
 const FIXTURES = {
   'api-1.9': 20,
-  'api-1.10': 24 // SDK 3.x wants Node 22.15
+  'api-1.10': 24 // SDK 3.x needs Node 22.15
 }
 const ALL = process.argv.includes('--all')
 const DEADLINE_MS = 25 * 60_000 // per app: Fastify's own tests on four Nodes take a quarter of that on two idle cores

@@ -109,8 +109,8 @@ function replace (target, dependency, installed) {
     if (name !== dependency && !fs.existsSync(nested)) linkTree(path.join(installed, name), nested)
   }
 }
+
 /** Installs a major version of Node, from npm. */
-/** A major version of Node, from npm. */
 function installNode (node) {
   return install(`node${node}`, 'node', `npm:node-${platform()}-${process.arch}@${node}`)
 }

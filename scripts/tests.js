@@ -31,10 +31,10 @@ const LEFT_TO_THE_MATRIX = [
   'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory', 'faults/pipelined-memory',
   'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings', 'faults/thinning', 'faults/thinned-ids'
 ].map((name) => path.join('test', `${name}.test.js`))
-// Takes minutes at full length, mostly waiting. If it started last, everything else would have to wait for it.
+// Takes minutes at full length, mostly waiting. If it started last, it would run alone at the end.
 const BEGINS_FIRST = path.join('test', 'faults', 'outages.test.js')
 const HOUSE = path.join('test', 'house', path.sep)
-// Tests of the repository itself whose failure harms no reader before it lands.
+// Tests of the repository itself. A change that breaks them harms no reader before it is merged.
 const LEFT_TO_CI = ['bench', 'configs', 'fault-matrix', 'package', 'suites', 'workflows'].map((name) => `${HOUSE}${name}.test.js`)
 const TIMEOUT_S = 240 // per file: on a busy machine some need more than a minute
 const LONG_TIMEOUT_S = 600
