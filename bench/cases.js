@@ -2,7 +2,7 @@
 
 // The cases, as data.
 //
-// name      the value for --cases
+// name      the value for --case
 // label     the text shown in tables
 // setup     the module that builds the server, relative to bench/; it receives `options`
 // env       environment of the server process; {sink} is the sink's URL for this case, {down} a URL where nothing listens
