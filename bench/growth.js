@@ -28,7 +28,7 @@ const SOCKETS_AT_ONCE = 250 // below a listening server's backlog
 const ROUTES = 5000
 const MEMORY_WARM_UP = 20_000
 const STEADY_BYTES = 2048
-const POSTS = { warmUp: 30_000, requests: 5000 } // per window: at least one POST of the longest interval
+const POSTS = { warmUp: 30_000, requests: 5000 } // per window: enough for at least one POST of 5,000 spans
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
   attributes: (options) => counted('attributes', [0, 16, 32, 64, 96, 128, 256], options),

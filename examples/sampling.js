@@ -1,6 +1,6 @@
 'use strict'
 
-// Fewer spans: sample requests, ignore paths that you do not look at, decide per route.
+// Fewer spans: sample when a request starts, ignore paths that you do not look at, decide per route.
 // A caller's sampled flag takes precedence. Without one, the sampler decides.
 
 const Fastify = require('fastify')

@@ -111,7 +111,7 @@ function copyFiles (folders, to) {
   for (const from of folders) fs.cpSync(from, to, { recursive: true, filter: (file) => path.basename(file) !== 'node_modules' })
 }
 
-// npm only installs what differs. It takes a tarball with the same name for the installed version, so that is removed first.
+// npm only installs what differs. It considers a tarball with the same name already installed, so the installed copy is removed first.
 async function install (directory, tarball) {
   fs.rmSync(path.join(directory, 'node_modules', 'light-trace'), { recursive: true, force: true })
   const { code, output } = await run('npm', ['install', '--no-package-lock', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', tarball], { cwd: directory, env: environment(), deadlineMs: DEADLINE_MS })

@@ -99,7 +99,8 @@ async function countProcess (testCase, options) {
   }
 }
 
-// Flushes in the middle: V8 deoptimises functions when they first meet the export's socket, and needs time to compile them again.
+// Flushes in the middle, because metrics would otherwise first be sent after the warm-up. V8 deoptimises functions when they first meet
+// that socket, and needs time to compile them again.
 async function warmUpOnce (server, testCase, options, requests) {
   const first = Math.ceil(requests * (testCase.isCollected ? 0.5 : COLLECTED_AFTER))
   await sendRequests(server, testCase, options, first)

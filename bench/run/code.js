@@ -85,7 +85,7 @@ function isOfToday ({ commit, hot }) {
 /**
  * The end of a caption: the commits of the rows, and whether hot files have changed since.
  * @param {{ commit: string, hot?: string }[]} rows
- * @param {string} how how the rows come from several commits
+ * @param {string} how describes rows of several commits: 'table by table'
  */
 function codeOf (rows, how = 'row by row') {
   const all = [...new Set(rows.map(({ commit }) => commit))]

@@ -5,7 +5,7 @@
 
 const bareKeptTick = require('./bare-kept-tick')
 
-const read = { units: 0 } // keeps no strings, so that garbage collection behaves as before
+const read = { units: 0 } // keeps no strings, so that garbage collections happen when they did before
 
 module.exports = (options) => ({
   ...bareKeptTick(options),

@@ -11,7 +11,7 @@ const { spaceBy = nothing } = require('../accounts')(process.env.LIGHT_TRACE_ROO
 const KEYS = Array.from({ length: 256 }, (_, i) => `app.key.${i}`)
 const ANSWER = { hello: 'world' }
 // See lib/features/accounts.js. The CPU time is read after 5 ms of work, which is every seventh request here. At 10 to 200 requests per
-// second a hello world took 0.5 to 0.7 ms of work, because it had left all caches by the next one; at a thousand it took 0.2 ms.
+// second a hello world took 0.5 to 0.7 ms of work, because the CPU's caches no longer hold any of it; at a thousand it took 0.2 ms.
 const SAMPLES_A_SECOND = 200
 const READS_CPU_EACH = 7
 
