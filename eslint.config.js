@@ -1,8 +1,8 @@
 'use strict'
 
-// Three ways to ask, told apart by the npm script:
-//   npm run lint         of npm test: what can be wrong. With its cache, what has not changed is not read again
-//   npm run lint:layout  of CI: spaces, commas and indents, half of the work; `-- --fix` puts them right
+// There are three ways to run ESLint, told apart by the npm script:
+//   npm run lint         part of npm test: finds mistakes. Its cache skips unchanged files
+//   npm run lint:layout  part of CI: spaces, commas and indentation, half of the work; `-- --fix` corrects them
 //   npx eslint, editors  both
 
 const neostandard = require('neostandard')
@@ -11,7 +11,7 @@ const { default: regexp } = require('eslint-plugin-regexp')
 const { npm_lifecycle_event: SCRIPT } = process.env
 const IS_LAYOUT = /^neostandard\/style/
 
-// What the viewer's page uses of a browser, and no more.
+// The browser globals that the viewer's page may use.
 const BROWSER = ['window', 'document', 'location', 'history', 'navigator', 'localStorage', 'fetch', 'EventSource', 'URL', 'URLSearchParams', 'Blob', 'CSS',
   'matchMedia', 'getComputedStyle', 'requestAnimationFrame', 'ResizeObserver', 'setTimeout', 'clearTimeout']
 
@@ -21,7 +21,7 @@ const configs = [
     noJsx: true,
     noStyle: SCRIPT === 'lint'
   }),
-  { // callers write what these read: no expression may take more than linear time
+  { // clients control the input of these files: no regular expression may take more than linear time
     files: ['lib/**/*.js', 'viewer/**/*.js'],
     plugins: { regexp },
     rules: { 'regexp/no-super-linear-backtracking': ['error', { report: 'certain' }], 'regexp/no-super-linear-move': 'error' }

@@ -1,9 +1,10 @@
 'use strict'
 
-// node bench/blocked-loop.js: what the worker of `slow: { blockedLoop: true }` takes, beside the same application without it.
+// node bench/blocked-loop.js: the cost of the worker of `slow: { blockedLoop: true }`, compared with the same application without it.
 //
-// Memory after 300 requests, CPU and switches of context while nothing is open, and while a stream is: then both threads wake up.
-// What a request takes is counted by npm run bench:instructions -- --case delivered --case blocked-loop.
+// Measures memory after 300 requests, and CPU time and context switches twice: while nothing is open, and while a stream is open,
+// which makes both threads wake up. For instructions per request:
+// npm run bench:instructions -- --case delivered --case blocked-loop
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')

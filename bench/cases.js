@@ -2,23 +2,23 @@
 
 // The cases, as data.
 //
-// name      what --cases takes
-// label     what tables say
-// setup     the file that makes it, from bench/; options are handed to it
-// env       of the server process; {sink} is the sink's URL for this case, {down} one that nobody listens on
-// against   the case that the difference is taken to, in the same round; none: 'bare'
-// spans     how many spans a request makes; { ratio } where it is a matter of chance, { least } where it is a rival's affair
-// delivers  true: spans that are lost make the round invalid, they are not just counted
-// down      true: the collector is not there
-// route     a name in routes.js; none: hello
+// name      the value for --case
+// label     the text shown in tables
+// setup     the module that builds the server, relative to bench/; it receives `options`
+// env       environment of the server process; {sink} is the sink's URL for this case, {down} a URL where nothing listens
+// against   the baseline case, measured in the same round; default: 'bare'
+// spans     spans per request; { ratio } where sampling is random, { least } where it depends on a rival
+// delivers  true: a lost span makes the round invalid; otherwise losses are only counted
+// down      true: no collector is running
+// route     a name in routes.js; default: hello
 // headers   sent with each request
-// isFresh   true: each request has a connection of its own; 'elsewhere': and each connection comes from another address
-// node      the Node major; none: the headline's
+// isFresh   true: each request opens its own connection; 'elsewhere': and each connection comes from a different address
+// node      the Node major; default: HEADLINE_NODE
 // needs     one or more folders of install.js
-// service   'redis' or 'postgresql': a server that the case's route asks
-// minNode   the lowest Node it runs on
+// service   'redis' or 'postgresql': a server that the route queries
+// minNode   the lowest Node major that it runs on
 //
-// What npm run bench measures is at the end.
+// `seeds`, at the end, lists what npm run bench measures.
 
 const HEADLINE_NODE = 24
 
@@ -29,7 +29,7 @@ const rival = { needs: 'rivals', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}', O
 const sdk3 = { needs: 'sdk3', minNode: 22 }
 const traceparent = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
-// What a request behind a load balancer has: see {n}, {t}, {h} and {ip} in load/slices.js.
+// Headers that a request behind a load balancer carries. The placeholders {n}, {t}, {h} and {ip} are described in load/slices.js.
 const userAgent = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{n}' }
 const fewUserAgents = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/{t}' }
 const forwarded = { 'x-forwarded-for': '{ip}', 'x-forwarded-proto': 'https', 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) client/1' }
@@ -50,7 +50,7 @@ const hello = [
   { ...lightTrace, name: 'lighttrace-1', label: 'light-trace, 1 % sampled', options: { plugin: { sampler: 0.01 } }, spans: { ratio: 0.01 } },
   { ...lightTrace, name: 'lighttrace-100', label: 'light-trace, every request' },
   { ...lightTrace, name: 'lighttrace-down', label: 'light-trace, collector down', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
-  // A buffer so large that it stays below half: at this rate the default one is half full within a second.
+  // The buffer is so large that it stays less than half full: at this rate the default buffer is half full within a second.
   { ...lightTrace, name: 'lighttrace-down-below-half', label: 'light-trace, collector down, buffer below half', options: { plugin: { buffer: { maxBytes: 2 ** 30 } } }, env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{down}' }, delivers: false, down: true },
   { ...lightTrace, name: 'lighttrace-gzip', label: 'light-trace, gzip', env: { ...lightTrace.env, OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' } },
   { ...lightTrace, name: 'lighttrace-processors', label: 'light-trace through spanProcessors', needs: 'rivals', options: { way: 'spanProcessors' }, delivers: false },
@@ -79,8 +79,8 @@ const withBaselineOfTheirOwn = [
   { ...lightTrace, name: 'lighttrace-attributes', label: 'light-trace, twenty attributes and a child span', against: 'bare-attributes', route: 'attributes', spans: 2 }
 ]
 
-// Of a connection, a caller or a route that is not the one before: rows of npm run bench:instructions.
-const asksCaller = ['proxied', 'fresh'] // with the floor of any tracer or logger that says who called
+// Requests whose connection, client or route changes from one to the next: rows of npm run bench:instructions.
+const asksCaller = ['proxied', 'fresh'] // these get one more case: the floor of any tracer or logger that records the client
 const others = [
   { name: 'agents', label: 'another user agent with each request', headers: userAgent },
   { name: 'few-agents', label: 'four user agents that take turns', headers: fewUserAgents },
@@ -105,7 +105,7 @@ const others = [
   ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}` }] : []
 ])
 
-// A request that does what requests do: the headline of npm run bench:instructions.
+// The real request, which does what a typical request does: the headline of npm run bench:instructions.
 const real = { route: 'checkout', service: 'redis', needs: 'rivals', headers: traceparent }
 const realRequest = [
   { ...bare, ...real, name: 'bare-real', label: 'Fastify, a real request', setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true } } },
@@ -124,16 +124,16 @@ const realRequest = [
   { ...lightTrace, ...real, ...request, name: `lighttrace-real-${name}`, against: `bare-real-${name}`, label: `light-trace, a real request, ${label}`, options: { logger: { isSync: true }, plugin: { metrics: true }, ...options }, spans: 3 }
 ]))
 
-// As where fifty requests come each second: the same of other rates is npm run bench:growth -- --table rates.
+// Simulates fifty requests per second. For other rates: npm run bench:growth -- --table rates.
 const lightLoad = [
   { ...bare, name: 'bare-light-load', label: 'Fastify, fifty requests a second', options: { work: 'rates' } },
   { ...lightTrace, name: 'lighttrace-light-load', label: 'light-trace, fifty requests a second: their samples and POSTs', options: { work: 'rates', isTraced: true, n: 50 } }
 ].map((testCase) => ({ ...testCase, setup: 'server/setups/growth', route: 'growth', against: 'bare-light-load' }))
 
-// Of what a thrown error costs: the text of its stack, which Fastify alone does not read.
+// Part of the cost of a thrown error is reading its stack, which Fastify alone does not do.
 const readsStack = { ...bare, name: 'bare-throws-stack', against: 'bare-throws', label: "Fastify, a thrown 500, and a hook that reads the error's stack", setup: 'server/setups/bare-kept-tick', route: 'throws', options: { readsStack: true } }
 
-// Ten lines of a request, and ten that nobody asked for until it fails.
+// Ten log lines per request, and ten debug lines that are only needed if the request fails.
 const logLines = [
   { ...bare, name: 'bare-lines', label: 'Fastify, ten log lines', route: 'lines', setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true } }, against: 'bare-lines' },
   { ...lightTrace, name: 'lighttrace-lines', label: 'light-trace, ten log lines with its ids', route: 'lines', options: { logger: { isSync: true } }, against: 'bare-lines' },
@@ -146,7 +146,7 @@ const logLines = [
 
 const cases = [...hello, ...withBaselineOfTheirOwn, ...others, ...lightLoad, readsStack, ...realRequest, ...logLines]
 
-// What bench/seeds.js measures, by route and the Node's major. SDK 3 needs Node 22.15.
+// The cases that bench/seeds.js measures, by route and Node major. SDK 3 needs Node 22.15.
 const seeds = {
   hello: (major) => ['bare', 'als-floor', 'lighttrace-100', ...major < 22 ? ['fastify-otel', 'nodesdk-auto'] : ['fastify-otel-sdk3', 'nodesdk-auto-sdk3']],
   checkout: () => ['bare-real', 'floor-real', 'lighttrace-real', 'stock-real']

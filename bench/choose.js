@@ -1,6 +1,6 @@
 'use strict'
 
-// Which cases a run measures: those that are named, their baselines before them, without those that cannot run here.
+// Selects the cases that a run measures: the named cases, preceded by their baselines, without those that cannot run here.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,13 +1,14 @@
 'use strict'
 
-// npm run bench:ci: fails when a request takes more instructions than was last agreed on, when V8 gives up more functions, and when a
-// span is lost. Each case is one process, settled as far as two of it differ little: what it counts is no figure to publish.
+// npm run bench:ci fails when a request takes more instructions than the stored bounds allow, when V8 deoptimises more functions, or
+// when a span is lost. Each case runs in one process that is warmed up only until two processes differ little, so these counts are
+// not for publication.
 //
-// A case that does not hold is counted again, twice at most, and judged by its lowest figures: what is dearer is so in every process.
-// A lost span is lost.
+// A case that fails is counted again, at most twice, and judged by its lowest figures, because a real regression shows in every
+// process. A lost span always fails.
 //
-//   --update          writes what is counted into bench/results/ci-bounds.json, case by case
-//   --case pipelined  only this one and its baseline; may be given more than once
+//   --update          writes the counts to bench/results/ci-bounds.json, case by case
+//   --case pipelined  only this case and its baseline; can be repeated
 
 const { availableParallelism } = require('node:os')
 const { parseArgs } = require('node:util')
@@ -16,21 +17,21 @@ const { countCases, QUICK } = require('./instructions')
 const { consoleRows } = require('./report/instructions-table')
 const { readResults, writeResults } = require('./report/results-file')
 
-// What one process of each case scatters by, and less than a change that somebody would want to know of.
+// More than the variation between processes of one case, and less than a change worth noticing.
 const TOTAL_SHARE = 0.02
-const COUNTED_SHARE = 0.03 // of the rows that are counted alone: one process of bare-fresh scatters by 2.1 %
-const REAL_SHARE = 0.01 // of the real request; two processes of bare-real were seen to differ by 0.6 %
+const COUNTED_SHARE = 0.03 // for rows that are only counted: processes of bare-fresh vary by 2.1 %
+const REAL_SHARE = 0.01 // for the real request: two processes of bare-real differed by 0.6 %
 const OVER_INSTRUCTIONS = 300
 const DEOPTIMISATIONS = 3
-// Which functions V8 has compiled by the time it sees the collector's socket depends on how fast the machine is just then. The same
-// code was seen to have 9 and 13 of them given up.
+// The speed of the machine decides which functions V8 has compiled by the time it meets the collector's socket. The same code had 9
+// deoptimisations in one run and 13 in another.
 const ATTEMPTS = 3
 const BOUNDS = 'ci-bounds'
-// V8 has compiled nearly all that it will of a hello world after some 14,000 requests: a window of 4,000 takes 7 % more after 10,000 than
-// after 14,000, and 1 % more after 20,000 than after 28,000. It has some two collections of the young generation. Two of them differ by
-// half a percent: where the difference to a baseline is judged, a window is twice as long. Of what is dearer V8 has seen as much after
-// fewer requests.
-const PROFILE = { ...QUICK, requests: 0, windows: 1 } // each case has its own
+// V8 has compiled nearly everything of a hello world after about 14,000 requests: a window of 4,000 costs 7 % more after 10,000
+// requests than after 14,000, and 1 % more after 20,000 than after 28,000. A window contains about two young-generation collections.
+// Two windows differ by half a percent, so windows are twice as long where the difference to a baseline is judged. An expensive
+// request needs fewer repetitions to get V8 to the same state.
+const PROFILE = { ...QUICK, requests: 0, windows: 1 } // each case sets its own number of requests
 const COUNT = { warmUp: 16_000, requests: 4000 }
 const COUNT_BOTH = { warmUp: 20_000, requests: 8000 }
 const DEAR = { real: { warmUp: 8000, requests: 2000 }, throws: { warmUp: 6000, requests: 2000 }, fresh: { warmUp: 8000, requests: 3000 } }
@@ -59,12 +60,12 @@ async function main () {
   if (fallen > 0) process.exitCode = 1
 }
 
-/** Without the baselines that are only published. */
+/** Leaves out the baselines that are only published. */
 function judged (names) {
   return chooseCases(names).filter(({ guard }) => guard !== false).map((testCase) => ({ ...testCase, ...DEAR[testCase.name] ?? (testCase.guard === true ? COUNT_BOTH : COUNT) }))
 }
 
-/** Two are counted at a time: a dear one that begins last would be waited for alone. */
+/** Two cases are counted at a time. An expensive one that starts last would run alone while everything else waits. */
 function dearestFirst (cases, bounds) {
   const secondsOf = ({ name }) => bounds.find((figure) => figure.name === name)?.seconds ?? 0
   return cases.toSorted((a, b) => secondsOf(b) - secondsOf(a))

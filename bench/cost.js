@@ -1,18 +1,18 @@
 'use strict'
 
-// npm run bench:cost: all that is published about cost, one command after the other, then the tables. The README's figures come first,
-// then what is a matter of time, on two quiet cores. Instructions are right on a busy machine too and are written row by row, so that
-// this may be ended at any time.
+// npm run bench:cost runs every command that produces published cost figures, then updates the tables. The README's figures come
+// first, then the timings, which need two quiet cores. Instruction counts are correct on a busy machine too, and are written row by
+// row, so you can stop the run at any time.
 //
-// Commit before: a row is published with its commit, and docs:figures refuses one that is not in the history (run/code.js).
+// Commit first: a row is published with its commit, and docs:figures refuses a commit that is not in the history (run/code.js).
 //
-//   --list            says what it would run, and how long it takes about
-//   --readme          what the README has of light-trace: what a change of a hot file makes necessary
-//   --only v8         steps by name; may be given more than once
-//   --from v8         this step and those after it
-//   --minutes 55      begins none that would not be done by then, and ends what is running then
+//   --list            lists the steps and roughly how long each takes
+//   --readme          light-trace's figures in the README: run this after changing a hot file
+//   --only v8         only the named steps; can be repeated
+//   --from v8         this step and all later ones
+//   --minutes 55      starts no step that would not finish in time, and stops the running step when time is up
 //
-// A step that fails is named at the end, and the others are run all the same.
+// If a step fails, the other steps still run, and the failure is listed at the end.
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
@@ -29,7 +29,7 @@ const counted = (names, ...more) => [...COUNT, ...more, ...cases(names)]
 const nodes = (...majors) => majors.flatMap((major) => ['--node', String(major)])
 
 const README = ['seeds', 'seeds-one-by-one', 'real']
-// [name, minutes on two quiet cores, script of this folder and its arguments]
+// [name, minutes on two quiet cores, [script in this folder, ...its arguments]]
 const STEPS = [
   ['seeds', 5, ['seeds.js', '--publish']],
   ['seeds-one-by-one', 5, ['seeds.js', '--pipelining', '1', '--publish']],
@@ -55,13 +55,13 @@ const STEPS = [
   ['node26', 2, counted('floor delivered', '--node', '26')],
   ['node20', 2, counted('floor delivered', '--node', '20')],
   ['parts', 4, counted('hook hook-record hook-context hook-clock not-sent unrouted', '--counted')],
-  // Until each is known to half of what is worth talking about.
+  // Repeats each case until its interval is half of the smallest difference that matters.
   ['repeated', 15, ['instructions', '--parallel', '2', '--publish', ...cases('floor unsampled disabled delivered')]],
   ['real-rest', 25, [...COUNT_REAL, ...cases('floor-real-pg real-pg floor-real-fetch real-fetch')]],
   ['real-rest-nodes', 60, [...COUNT_REAL, ...nodes(26, 22, 20), ...cases('floor-real real-unsampled stock-real floor-real-pg real-pg floor-real-fetch real-fetch')]],
   ['growth', 15, ['growth.js', '--publish']]
 ]
-// What is published of bench/instructions and has no step of its own. Baselines are counted with what is compared with them.
+// Published rows of bench/instructions that have no step of their own. Baselines are counted along with the cases that use them.
 const named = new Set(STEPS.flatMap(([, , args]) => args))
 const { rows } = readResults('instructions').nodes[HEADLINE_NODE]
 STEPS.push(['counted-rest', 60, counted(rows.map(({ name }) => name).filter((name) => !named.has(name) && !name.startsWith('bare')).join(' '))])

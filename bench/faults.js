@@ -1,12 +1,12 @@
 'use strict'
 
-// npm run bench -- faults [-- --pairs 30] [--only reset] [--publish]: whether a fault of the collector delays or changes an answer.
+// npm run bench -- faults [-- --pairs 30] [--only reset] [--publish]: checks whether a collector fault delays or changes responses.
 //
-// An app without light-trace and one whose collector shows one kind of fault live in one process and take turns at
-// answering requests at a fixed rate, in slices of half a second: whatever else the machine does hits both alike. A slice's
-// figure is the 99th percentile of its latencies; what is reported is the median, over the slices with the fault, of how
-// much that is above the mean of the bare slices before and after. Two controls say what the method sees: bare against
-// bare, and a loop that is held on purpose. The collector is a process of its own. Writes bench/results/faults.json.
+// One process holds an app without light-trace and an app whose collector has one kind of fault. They take turns answering requests
+// at a fixed rate, in half-second slices, so other activity on the machine affects both equally. The figure of a slice is its 99th
+// percentile latency. The reported figure compares each slice with the fault to the mean of the bare slices before and after it, and
+// takes the median of these differences. Two controls validate the method: bare against bare, and an event loop that is blocked on
+// purpose. The collector runs in its own process. Writes bench/results/faults.json.
 
 const os = require('node:os')
 const path = require('node:path')
@@ -23,11 +23,11 @@ const { readOptions } = require('./run/frame')
 
 const SLICE_MS = 500
 const PER_SECOND = 2000
-// What a slice leaves behind (a timeout, a chunk that is being compressed) should not end in the other app's.
+// Work left over from one slice (a timeout, a chunk being compressed) should not end in the other app's slice.
 const BETWEEN_MS = 20
 const WARM_UP_PAIRS = 3
 const FILLER_SPANS = 500
-// What was filled is compressed by and by, and what that took is collected.
+// Time to compress what was just buffered, and to collect the garbage of doing so.
 const FILLED_MS = 200
 
 const { profile: { pairs }, values } = readOptions({ pairs: 30 }, { only: { type: 'string', default: '' } })
@@ -63,7 +63,7 @@ async function main () {
   if (rows.some((row) => verdict(row) !== '')) process.exitCode = 1
 }
 
-// Where it is allowed to (root): a 99th percentile is otherwise that of the machine's other processes.
+// Raises the priority where that is allowed (as root). Otherwise the 99th percentile measures the machine's other processes.
 function takePrecedence () {
   try {
     os.setPriority(os.constants.priority.PRIORITY_HIGH)
@@ -72,7 +72,7 @@ function takePrecedence () {
 
 async function measure (testCase, bare, requests) {
   const collector = fork(path.join(__dirname, 'faults/collector.js'), testCase.isTls ? ['tls'] : [])
-  os.setPriority(collector.pid, 10) // its decoding must not take the app's core where there are but two
+  os.setPriority(collector.pid, 10) // so that its decoding does not take the app's core on a machine with only two
   const [url] = await once(collector, 'message')
   const tell = async (message) => {
     collector.send(message)
@@ -99,7 +99,7 @@ async function measure (testCase, bare, requests) {
   }
   await tell({ flapEveryMs: 0 })
   await tell({ isDown: false, how: testCase.how?.status === 503 || testCase.isDown ? {} : undefined })
-  await pause(SLICE_MS) // an attempt that is under way fails yet
+  await pause(SLICE_MS) // a pending attempt still fails
   await subject.app.lightTrace?.flush({ timeoutMs: 2000 })
   const stats = subject.app.lightTrace?.stats() ?? null
   const counted = await tell('count')
@@ -126,8 +126,8 @@ async function begin ({ how, isDown, flapEveryMs, fillsFirst = 0 }, { lightTrace
   for (let round = 0; round < fillsFirst; round++) await fill(plugin)
 }
 
-// Before a slice with the fault, outside of what is measured. An attempt is due, so that there is one in each slice,
-// however long the exporter would wait by itself.
+// Runs before a slice with the fault, outside the measured time. It forces an export attempt, so that every slice contains one
+// however long the exporter would wait.
 async function prepare ({ comesBack }, { lightTrace: plugin }, tell) {
   if (plugin === undefined) return
   if (comesBack) {
@@ -138,7 +138,7 @@ async function prepare ({ comesBack }, { lightTrace: plugin }, tell) {
   plugin.flush({ timeoutMs: SLICE_MS })
 }
 
-// Until some have to go.
+// Adds spans until some have to be dropped.
 async function fill ({ tracer, stats }) {
   const lost = () => stats().spans.thinned
   for (const before = lost(); lost() === before;) {

@@ -1,9 +1,10 @@
 'use strict'
 
-// npm run bench:growth: how cost grows with what there is more of. Instructions by callgrind, of one process each, whose windows
-// have more, and then less again; bytes by the heap after a collection. Each table is a straight line or flat, or lib has a fault.
+// npm run bench:growth: how the cost grows with the number of spans, attributes, routes and so on. Counts instructions with callgrind,
+// in one process each, whose windows first go up in size and then down again; counts bytes on the heap after a collection. Every
+// table should be linear or flat. Anything else is a bug in lib.
 //
-//   --table spans        only this one, of TABLES; may be given more than once. The others stay as they were published
+//   --table spans        only this table; can be repeated. The others keep their published figures
 //   --publish            writes bench/results/growth.json
 //   --warm-up, --requests, --node
 
@@ -22,17 +23,17 @@ const { startTool, stop } = require('./run/processes')
 const { freePort } = require('../scripts/free-port')
 
 const ROOT = require('node:path').join(__dirname, '..')
-const ROUNDS = 2 // more and less again
-const SOCKETS_AT_ONCE = 250 // below the backlog of a server that listens
+const ROUNDS = 2 // once up, once down
+const SOCKETS_AT_ONCE = 250 // below a listening server's backlog
 const ROUTES = 5000
 const MEMORY_WARM_UP = 20_000
 const STEADY_BYTES = 2048
-const POSTS = { warmUp: 30_000, requests: 5000 } // of a window: at least one POST of the longest
+const POSTS = { warmUp: 30_000, requests: 5000 } // per window: enough for at least one POST of 5,000 spans
 const TABLES = {
   spans: (options) => counted('spans', [1, 10, 100, 1000], options, { warmUp: 2000, requests: 100, spansAt: (n) => n + 1 }),
   attributes: (options) => counted('attributes', [0, 16, 32, 64, 96, 128, 256], options),
   routes: (options) => countedOverBare('routes', [10, 100, 1000, ROUTES], options, { routes: ROUTES, warmUp: 12 * ROUTES }),
-  // V8 is done with what a POST runs only after some thousand of them.
+  // V8 has finished compiling the code of a POST only after a few thousand POSTs.
   posts: async (options) => {
     const points = [1, 10, 50, 500, 5000]
     const [traced, socket, http] = [await counted('posts', points, options, POSTS), await counted('posts', points, options, { ...POSTS, poster: 'socket' }), await counted('posts', points, options, { ...POSTS, poster: 'http' })]
@@ -73,7 +74,7 @@ async function measure ({ node, requests, 'warm-up': warmUp }, { table }) {
   }
 }
 
-// → [{ n, instructions }], a request
+// → [{ n, instructions }], per request
 async function counted (work, points, options, { warmUp = options.warmUp, requests = options.requests, spansAt = () => 1, ...more } = {}) {
   const testCase = { ...caseOf({ work, isTraced: more.poster === undefined, ...more }), turns: points, warmUp, spansAt }
   const { windows } = await countProcess(testCase, { ...options, warmUp, requests: requests * ROUNDS })
@@ -86,7 +87,7 @@ async function countedOverBare (work, points, options, more) {
   return traced.map(({ n, instructions }, i) => ({ n, bare: bare[i].instructions, instructions, over: instructions - bare[i].instructions }))
 }
 
-// → [{ n, bare, bytes, over }]: of each of `n`, what is alive on the heap and beside it once act(server, n, testCase) is done
+// → [{ n, bare, bytes, over }]: live bytes, on the heap and external, per unit of `n` after act(server, n, testCase)
 async function heldOverBare (points, options, work, act) {
   const [bare, traced] = await each([false, true], (isTraced) => each(points, (n) => held(caseOf({ work, isTraced, routes: ROUTES }), n, options, act)))
   return points.map((n, i) => ({ n, bare: bare[i], bytes: traced[i], over: traced[i] - bare[i] }))
@@ -104,7 +105,7 @@ async function held (testCase, n, options, act) {
   }
 }
 
-// Until a collection finds nothing more: it lets go of old code in steps.
+// Collects until nothing more is freed: V8 releases old code in steps.
 async function alive (server) {
   await ask(server, 'flush')
   for (let last = Infinity; ;) {
@@ -114,7 +115,7 @@ async function alive (server) {
   }
 }
 
-// One request over each of `n` connections, which stay; an interim answer will do.
+// Sends one request over each of `n` connections and keeps them open. Any data counts as a response, even a 1xx one.
 async function sendOverEach (server, path, n) {
   const { bytes } = batchOf({ path, pipelining: 1 })
   for (let left = n; left > 0; left -= SOCKETS_AT_ONCE) {
@@ -127,7 +128,7 @@ async function sendOverEach (server, path, n) {
   }
 }
 
-// What a collector that answers after `delayMs` is sent, and what is lost.
+// Counts the POSTs to a collector that takes `delayMs` to answer, and the spans that are lost.
 async function sentTo (delayMs, options) {
   const testCase = caseOf({ work: 'routes', isTraced: true })
   const server = await startCounted(testCase, options, [])
@@ -151,7 +152,7 @@ function caseOf ({ isTraced = true, ...options }) {
   return { name: `growth-${options.work}`, setup: 'server/setups/growth', env: { OTEL_EXPORTER_OTLP_ENDPOINT: '{sink}' }, route: 'growth', options: { ...options, isTraced }, spans: 1, delivers: isTraced, isCollected: false }
 }
 
-// One after the other: two processes that are measured would be in each other's way.
+// Runs one at a time: two measured processes would disturb each other.
 async function each (list, fn) {
   const results = []
   for (const item of list) results.push(await fn(item))

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run bench: the README's table, on this machine.
-// npm run bench -- <name> [options]: another question; the file says which options it takes.
+// npm run bench: the README's table, measured on this machine.
+// npm run bench -- <name> [options]: another benchmark. Its file lists the options.
 
 const BENCHES = ['seeds', 'faults', 'micro', 'next-tick', 'viewer']
 

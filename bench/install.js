@@ -1,7 +1,7 @@
 'use strict'
 
-// node bench/install.js, and before any run that needs it: the rivals, each folder with its own
-// node_modules so that two majors of one package do not meet.
+// node bench/install.js, and automatically before any run that needs it: installs the rivals. Each folder has its own node_modules,
+// so that two majors of one package do not conflict.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -13,7 +13,7 @@ module.exports = installMissing
 
 if (require.main === module) installMissing(Object.keys(FOLDERS))
 
-// names: of FOLDERS. Installs where what is there is not what package.json asks for.
+// names: keys of FOLDERS. Installs a folder where the installed versions differ from its package.json.
 function installMissing (names) {
   for (const name of names) {
     const folder = FOLDERS[name]

@@ -1,14 +1,14 @@
 'use strict'
 
-// npm run bench:log-lines: what a log line of a request takes, in CPU time of the whole process, all of its threads together: printed
-// by pino alone, exported by light-trace, and by those who do it otherwise, in one run.
+// npm run bench:log-lines: the cost of a log line in a request, as CPU time of the whole process with all its threads. Compares, in one
+// run, pino alone, light-trace's export and other exporters.
 //
-// Each kind is a process of its own, the kinds in turn. All print to /dev/null by the call that logs. A line counts as done when a
-// collector in another process has its record: what sending takes is in the figure, and nothing is lost.
+// Each kind runs in its own process, and the kinds take turns. All print to /dev/null synchronously. A line counts as done when a
+// collector in another process has received its record, so the figure includes sending, and nothing is lost.
 //
-//   --rounds 5       processes of each kind
-//   --requests 400   that are measured in each, of a hundred lines
-//   --publish        writes bench/results/log-lines.json, which `npm run docs:figures` makes a table of
+//   --rounds 5       processes per kind
+//   --requests 400   measured requests per process, each with a hundred lines
+//   --publish        writes bench/results/log-lines.json, the source of a table of `npm run docs:figures`
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')
@@ -21,9 +21,9 @@ const { nodeOfMajor } = require('./run/binaries')
 const { HEADLINE_NODE } = require('./cases')
 const { writeResults } = require('./report/results-file')
 
-const LINES = 100 // of a request
+const LINES = 100 // per request
 const WARM_UP = 300 // requests
-const QUEUE_MAX = '1000000' // of a rival's processor: none of its records is dropped
+const QUEUE_MAX = '1000000' // for the rivals' processors, so that they drop no records
 
 const KINDS = {
   pino: { label: 'pino', exports: false, tracing: () => ({}) },
@@ -68,7 +68,7 @@ function median (list) {
   return list.toSorted((a, b) => a - b)[list.length >> 1]
 }
 
-/** A collector that counts log records, and says how many on GET. */
+/** A collector that counts log records and returns the count on GET. */
 async function startSink () {
   const { decodeLogs } = require('../test/support/log-decode')
   const sink = { records: 0, url: '', server: null }
@@ -121,7 +121,7 @@ function toNowhere () {
   return require('pino').destination({ dest: '/dev/null', sync: true })
 }
 
-// ---- who exports
+// ---- exporters
 
 function lightTrace (url, logs) {
   return {
@@ -140,7 +140,7 @@ function nodeSdk (url) {
   return { flush: () => require('@opentelemetry/api-logs').logs.getLoggerProvider().forceFlush?.() }
 }
 
-/** Its worker has the whole of its work; the main thread's is what it takes to hand lines over. */
+/** Its worker does all the exporting; the main thread only hands the lines over. */
 function transport (url) {
   const pino = require('pino')
   const logRecordProcessorOptions = {

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run bench -- next-tick: bench/upstream/next-tick.js on every Node that is promised, with and without a record that is
-// kept. --publish writes bench/results/next-tick.json, for bench/upstream/README.md.
+// npm run bench -- next-tick: runs bench/upstream/next-tick.js on every supported Node, with and without keeping one record alive.
+// --publish writes bench/results/next-tick.json, for bench/upstream/README.md.
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')
@@ -30,7 +30,7 @@ if (process.argv.includes('--publish')) {
   console.error(`wrote ${writeResults('next-tick', { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), rounds: ROUNDS, rows })}`)
 }
 
-// The script's own line of text is what is read, as anybody sees it.
+// Parses the line that the script prints.
 function runOnce (major, args) {
   const line = execFileSync(nodeOfMajor(major), ['--expose-gc', SCRIPT, ...args], { encoding: 'utf8' })
   const [, node, before, after] = /^Node v(\S+): (\d+) ns a tick before, (\d+) ns after/.exec(line)

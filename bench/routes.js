@@ -1,18 +1,18 @@
 'use strict'
 
-// The routes that every server of the bench has, as data. The load asks for them, and each answer is
-// compared with `answer` before a round counts.
+// The routes of every bench server, as data. The load generator requests them, and each response is compared with `answer` before a
+// round counts.
 
 const items = [{ sku: 'a-1', count: 2 }, { sku: 'b-2', count: 1 }]
 
-const checkout = { // a real request: a body, an order that never comes again, a caller's trace
+const checkout = { // the real request: a body, an order that never repeats, a client's trace
   method: 'POST',
   path: '/checkout',
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify({ order: 'order-{n}', plan: 'gold', items })
 }
 
-/** The route that is asked for by its own path. */
+/** A route without parameters, requested by its own path. */
 const at = (path) => ({ route: path, requests: [{ method: 'GET', path }] })
 
 const routes = {
@@ -63,16 +63,16 @@ const routes = {
     answer: { plan: 'gold', user: 'ok', count: 3 }
   },
   redis: { ...at('/redis'), answer: { value: 'a value of twenty ch' } },
-  redisOther: { ...at('/redis-other'), answer: { hello: 'world' } }, // four commands in turn, each with a key that never comes again
-  redisOften: { ...at('/redis-often'), answer: { value: 'a value of twenty ch' } }, // 21 of them
+  redisOther: { ...at('/redis-other'), answer: { hello: 'world' } }, // four commands in turn, each with a key that never repeats
+  redisOften: { ...at('/redis-often'), answer: { value: 'a value of twenty ch' } }, // 21 GETs
   attributes: { ...at('/attributes'), answer: { hello: 'world' } },
   lines: { ...at('/lines'), answer: { hello: 'world' } }, // ten log lines
-  debug: { ...at('/debug'), answer: { hello: 'world' } } // ten more, at debug
+  debug: { ...at('/debug'), answer: { hello: 'world' } } // ten lines at debug level
 }
 
 module.exports = { routes, expectedAnswers }
 
-// → [{ method, path, headers, body, status, answer }], what a prober sends, and the text that must come.
+// → [{ method, path, headers, body, status, answer }]: the requests to send, and the expected response text
 function expectedAnswers (name) {
   const { requests, status = 200, answer } = routes[name]
   return requests.map((request) => ({ ...request, status, answer: JSON.stringify(answer) }))

@@ -1,21 +1,21 @@
 'use strict'
 
-// npm run bench, or npm run bench -- seeds: the benchmark that this project began with, and that anyone will run first. autocannon with a hundred
-// connections and ten requests in flight on each, against Fastify alone, with one AsyncLocalStorage, with light-trace, with
-// @fastify/otel, and with NodeSDK and its auto-instrumentations.
+// npm run bench, or npm run bench -- seeds: the project's original benchmark, and the first one that most people will run. autocannon
+// keeps ten requests in flight on each of a hundred connections, against Fastify alone, with one AsyncLocalStorage, with light-trace,
+// with @fastify/otel, and with NodeSDK and its auto-instrumentations.
 //
-// All servers are alive from the first round to the last and take turns, so whatever else the machine does hits all of them. Each is
-// warmed up first. Throughput and CPU time are ratios to bare Fastify in the same round: the median, the least and the greatest. A
-// round's CPU time has the sending of its spans in it. Spans are counted where they arrive and compared with those made.
+// All servers stay up from the first round to the last and take turns, so other activity on the machine affects all of them. Each is
+// warmed up first. Throughput and CPU time are ratios to bare Fastify in the same round: median, minimum and maximum. A round's CPU
+// time includes sending its spans. Spans are counted where they arrive and compared with the number created.
 //
-//   --node 24           may be given more than once
+//   --node 24           can be repeated
 //   --pipelining 1      one request at a time on each connection
-//   --route checkout    a real request with its floor, see bench/RESULTS.md; it needs Redis
-//   --case a,b          only these of bench/cases.js, and bare
+//   --route checkout    the real request with its floor, see bench/RESULTS.md; needs Redis
+//   --case a,b          only these cases of bench/cases.js, and bare
 //   --connections 100 --rounds 9 --seconds 3 --warmup 3
-//   --processes 1       of each case, one after the other, each with all rounds: no two processes of one program run alike
-//   --against there     light-trace of that commit or folder too, in the same turns
-//   --publish           writes the table of this load and Node into bench/results/seeds.json
+//   --processes 1       processes per case, run one after the other with all rounds each: two processes of one program never run alike
+//   --against there     also light-trace of that commit or folder, in the same turns
+//   --publish           writes the table of this load and Node to bench/results/seeds.json
 
 const { cases, seeds, HEADLINE_NODE } = require('./cases')
 const chooseCases = require('./choose')
@@ -73,7 +73,7 @@ async function measure (chosen, profile) {
   return { date: new Date().toISOString(), ...describeCommit(__dirname), node: measured[0].node, profile, steal: steal(), rows: summarise(measured) }
 }
 
-// The rounds of all processes of a case are its rounds.
+// Merges the rounds of all of a case's processes.
 async function runAll (chosen, { processes, ...profile }) {
   const progress = startProgress(processes * stepsOf(chosen, profile))
   let all

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run bench:startup: the instructions that requiring and registering take, by callgrind, which are right on a busy machine too.
-// Writes bench/results/startup-instructions.json.
+// npm run bench:startup counts the instructions of requiring and registering, with callgrind, so the result is correct on a busy
+// machine too. Writes bench/results/startup-instructions.json.
 
 const path = require('node:path')
 const { HEADLINE_NODE, cases } = require('./cases')

@@ -1,11 +1,11 @@
 'use strict'
 
-// The cost to reach, as data; bench/RESULTS.md shows it.
+// The cost targets, as data; bench/RESULTS.md shows them.
 //
-// measured          (results) => { median, min, max }, min…max by the figure's own interval; null where it was not measured.
+// measured          (results) => { median, min, max }, where min…max is the figure's own interval; null if it was not measured.
 //                   results: the results files by name, as report/publish.js reads them
-// atMost, atLeast   what is to be reached; neither: a figure that is published without a bound
-// why               for the one who finds it missed: what the cost is made of, and why it stays. No figures; those stand in the tables
+// atMost, atLeast   the target; neither: the figure is published without one
+// why               explains a missed target: what the cost consists of, and why it stays. No figures: those are in the tables
 
 const { HEADLINE_NODE } = require('./cases')
 const { KINDS } = require('./instructions/callgrind')
@@ -62,7 +62,7 @@ const targets = [
 
 module.exports = { targets, row, seedsOf, judge }
 
-/** @returns {{ measured: object | null, verdict: 'reached' | 'missed' | 'within the interval' | '' }} where the interval reaches over the bound it says neither */
+/** @returns {{ measured: object | null, verdict: 'reached' | 'missed' | 'within the interval' | '' }} 'within the interval': the interval contains the bound */
 function judge (target, results) {
   const measured = target.measured(results)
   if (!measured) return { measured: null, verdict: '' }
@@ -79,12 +79,12 @@ function row (result, name) {
   return result?.rows.find((candidate) => candidate.name === name)
 }
 
-/** A table of bench/results/seeds.json, by route, pipelining and Node's major; undefined where it was not measured. */
+/** A table of bench/results/seeds.json, by route, pipelining and Node major; undefined if it was not measured. */
 function seedsOf (seeds, wanted, inFlight, major) {
   return seeds?.tables.find(({ route, node, profile: { connections, pipelining } }) => route === wanted && connections === 100 && pipelining === inFlight && node.startsWith(`v${major}.`))
 }
 
-// By instructions: no interval where a row was counted in one process.
+// In instructions. A row that was counted in only one process has no interval.
 function byInstructions (list, major = HEADLINE_NODE) {
   return list.map(([label, atMost, pick, why]) => ({
     label,
@@ -96,8 +96,8 @@ function byInstructions (list, major = HEADLINE_NODE) {
   }))
 }
 
-// What a case takes over its baseline, less what `without` takes over its own: of that without the collector's part, where only the
-// case was counted without.
+// The cost of a case over its baseline, minus the cost of `without` over its own baseline. If only the case was counted without garbage
+// collection, the collector's share is taken out of `without` too.
 function of (name, without) {
   return (rowOf) => {
     const found = rowOf(name)
@@ -111,7 +111,7 @@ function of (name, without) {
   }
 }
 
-// How many times light-trace's own over bare a rival's is.
+// A rival's cost over bare, as a multiple of light-trace's.
 function timesOurs (rival, ours = 'delivered') {
   return ({ instructions }) => {
     const [theirs, own] = [rival, ours].map((name) => row(instructions?.nodes[HEADLINE_NODE], name)?.over?.[0])
@@ -119,12 +119,12 @@ function timesOurs (rival, ours = 'delivered') {
   }
 }
 
-// A table of the seeds has no interval of its own: the median of its rounds, which scatter by more than it does.
+// The seeds' tables have no interval of their own. This takes the median of the rounds, which vary more than the median does.
 function ofSeeds (pipelining, figure) {
   return ({ seeds }) => single([seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE)?.rows.find(({ name }) => name === 'lighttrace-100')?.[figure]].flat()[0])
 }
 
-// Of one process the width is not known.
+// The half width is unknown when there was only one process.
 function interval ([median, halfWidth = 0]) {
   return { median, min: median - halfWidth, max: median + halfWidth }
 }

@@ -1,10 +1,10 @@
 'use strict'
 
-// npm run bench:v8: what V8 does about a case's code until it is settled, what a request allocates, and what is alive at a collection.
+// npm run bench:v8: what V8 does with a case's code during warm-up, what a request allocates, and what survives a collection.
 //
-//   --case delivered   as in npm run bench:instructions; none: the floor and those that CI looks at
+//   --case delivered   as in npm run bench:instructions; default: the floor and the cases that CI examines
 //   --tree, --node     likewise
-//   --list             names the functions that V8 gave up, with its reasons, where the baseline has not given them up
+//   --list             lists the functions that V8 deoptimised, and why, where the baseline did not have the deoptimisation
 //   --publish          writes bench/results/v8.json
 
 const path = require('node:path')
@@ -48,8 +48,8 @@ async function main () {
 /**
  * @param {object[]} cases
  * @param {{ node: number, root: string, profile?: object, measures?: Function[] }} options measures: of instructions/v8-trace.js
- * @returns {Promise<object[]>} a row a case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, micros, survivors, over }; micros: CPU time a
- *   request of one process, for orientation
+ * @returns {Promise<object[]>} one row per case: { name, compiled, deoptimised: [{ name, ours, reason }], bytes, micros, survivors, over }; micros: CPU time
+ *   per request in one process, for orientation
  */
 async function examineCases (cases, { node, root, profile = PROFILE, measures = [traceCase, allocationOf] }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])

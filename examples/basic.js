@@ -1,7 +1,7 @@
 'use strict'
 
-// The whole set-up: register the plugin, and every request has its span.
-// Leave `exporter` out, and the spans go to the collector on localhost:4318 or OTEL_EXPORTER_OTLP_ENDPOINT.
+// The whole setup: register the plugin, and every request gets a span.
+// Without `exporter`, spans go to the collector at OTEL_EXPORTER_OTLP_ENDPOINT, or on localhost:4318.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans of your own inside a request. They nest, end with their function or its promise, and record what it throws.
+// Your own spans inside a request. They nest, end when their function or its promise ends, and record what it throws.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
@@ -18,7 +18,7 @@ app.get('/orders/:id', async (request) => {
 })
 
 app.get('/pay', async (request) => {
-  // What is thrown is recorded on the child span and passed on. The request's own span has only what it answers.
+  // The error is recorded on the child span and rethrown. The request's own span records only its response.
   await request.trace.withSpan('charge card', async () => { throw new RangeError('over the limit') }).catch(() => {})
   return 'not paid'
 })

@@ -1,4 +1,4 @@
-// The same from an ES module. No loader, no `--import`: nothing is patched, so the order of imports does not matter.
+// light-trace in an ES module. No loader or `--import` is needed: nothing is patched, so the order of imports does not matter.
 
 import Fastify from 'fastify'
 import lightTrace, { current } from 'light-trace'

@@ -1,7 +1,7 @@
 'use strict'
 
-// The lines of `request.log` carry trace_id, span_id and trace_flags, Fastify's own "request completed" too.
-// "incoming request" is written before any hook runs, and carries none.
+// Lines of `request.log` contain trace_id, span_id and trace_flags, including Fastify's own "request completed".
+// "incoming request" is written before any hook runs, so it has none of them.
 
 const { Writable } = require('node:stream')
 const Fastify = require('fastify')
@@ -17,7 +17,7 @@ const stream = new Writable({
 
 async function main () {
   const app = Fastify({ logger: { stream } })
-  await app.register(lightTrace, { exporter: 'none' }) // logs: false switches it off
+  await app.register(lightTrace, { exporter: 'none' }) // logs: false turns this off
   app.get('/', async (request) => {
     request.log.info('in the handler')
     return 'ok'

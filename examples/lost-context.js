@@ -1,12 +1,12 @@
 'use strict'
 
-// Where Node itself loses the context: a callback that is called from somebody else's stack, here one timer for all.
-// `request.trace` always works; `run` and `bind` bring `lightTrace.current()` back. See docs/context.md.
+// Where Node itself loses the context: a callback that runs in another request's context, here because two requests share a timer.
+// `request.trace` always works; `run` and `bind` restore `lightTrace.current()`. See docs/context.md.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
 
-// A batcher as many libraries have one inside: what waits is called from the first caller's timer.
+// A batcher, as many libraries contain. Callbacks run from one shared timer.
 const waiting = []
 function batched (callback) {
   waiting.push(callback)
@@ -23,7 +23,7 @@ app.get('/bound', (request, reply) => {
 })
 
 async function main () {
-  // The second caller of each pair set the timer: it is its context that everybody else gets.
+  // The second caller of each pair sets the timer, so all callbacks run in its context.
   const [lost] = await Promise.all([app.inject('/lost'), app.inject('/bound')])
   const [bound] = await Promise.all([app.inject('/bound'), app.inject('/lost')])
   console.log(`lost: ${lost.body}, bound: ${bound.body}`)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Durations of all requests, sampled or not, and a counter of the shop's own. Prometheus would scrape /metrics; here the
-// example does. Without `exporter: 'none'` a collector gets them too.
+// Durations of all requests, sampled or not, and the shop's own counter. Prometheus would scrape /metrics; here the example does.
+// Without `exporter: 'none'`, metrics also go to the collector.
 
 const { metrics } = require('@opentelemetry/api')
 const Fastify = require('fastify')
@@ -14,7 +14,7 @@ async function main () {
     sampler: 0.01,
     metrics: { path: '/metrics', attributes: (request) => ({ plan: request.query.plan }) }
   })
-  // After light-trace: the API has no proxy for meters.
+  // Must come after light-trace, because the API has no proxy for meters.
   const orders = metrics.getMeter('shop').createCounter('orders', { description: 'Orders placed.' })
 
   app.get('/orders/:id', async (request) => {

@@ -1,13 +1,13 @@
 'use strict'
 
-// Code that knows the OpenTelemetry API alone, as libraries do: its spans are children of the request's, and are exported with it.
-// Nothing but the plugin is registered.
+// Code that only uses the OpenTelemetry API, as libraries do. Its spans become children of the request's span and are exported with it.
+// Only the plugin needs to be registered.
 
 const Fastify = require('fastify')
 const { trace } = require('@opentelemetry/api')
 const lightTrace = require('light-trace')
 
-// A library. It fetched its tracer when it was loaded, long before there was an app.
+// A library. It got its tracer when it was loaded, long before the app existed.
 const tracer = trace.getTracer('my-orm', '2.0.0')
 function findUser (id) {
   return tracer.startActiveSpan('users.find', async (span) => {

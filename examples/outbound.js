@@ -1,7 +1,7 @@
 'use strict'
 
-// What a request calls. `fetch`, undici, node:http and node:https get a CLIENT span and hand the trace on, by the
-// channels that they publish themselves. See docs/outbound.md.
+// Outgoing calls. `fetch`, undici, node:http and node:https get a CLIENT span and pass the trace on. light-trace uses the diagnostics
+// channels that they publish. See docs/outbound.md.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
@@ -10,7 +10,7 @@ async function main () {
   const app = Fastify()
   await app.register(lightTrace, {
     exporter: 'console',
-    outbound: { propagateTo: (url) => url.startsWith('http://127.0.0.1') } // who may see our trace headers
+    outbound: { propagateTo: (url) => url.startsWith('http://127.0.0.1') } // the hosts that may see our trace headers
   })
 
   app.get('/stock/:item', async () => ({ left: 3 }))
@@ -19,7 +19,7 @@ async function main () {
     return response.json()
   })
   app.get('/by-hand', async (request) => {
-    // For a transport that nobody traces: a message, a socket. Each call gets a parent id of its own.
+    // For a transport that nothing traces, such as a message queue or a socket. Each call gets its own parent id.
     return Object.keys(request.trace.inject())
   })
 

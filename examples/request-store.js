@@ -1,6 +1,6 @@
 'use strict'
 
-// A store for each request, and `lightTrace.current()` for code that is not handed the request.
+// A store for each request, and `lightTrace.current()` for code that does not receive the request.
 
 const Fastify = require('fastify')
 const { setTimeout } = require('node:timers/promises')
@@ -15,7 +15,7 @@ app.register(lightTrace, {
 app.addHook('preHandler', async (request) => { request.trace.set('user', { id: request.query.user }) })
 app.get('/', async () => describeCaller())
 
-// Deep in the application: no request, no argument, the right store.
+// Deep in the application: it has no request and no arguments, but gets the right store.
 async function describeCaller () {
   await setTimeout(1)
   const { store } = lightTrace.current()

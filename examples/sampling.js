@@ -1,7 +1,7 @@
 'use strict'
 
-// Fewer spans: sample at the head, ignore what nobody looks at, decide per route.
-// A caller's sampled flag decides first; without one, the sampler does.
+// Fewer spans: sample when a request starts, ignore paths that you do not look at, decide per route.
+// A caller's sampled flag takes precedence. Without one, the sampler decides.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
@@ -10,7 +10,7 @@ async function main () {
   const app = Fastify()
   await app.register(lightTrace, {
     exporter: 'console',
-    sampler: 0, // 0.1 would take every tenth trace
+    sampler: 0, // 0.1 would sample every tenth trace
     ignore: ['/health', '/assets/*']
   })
   const answer = async (request) => String(request.trace.sampled)

@@ -1,7 +1,7 @@
 'use strict'
 
-// With the OpenTelemetry SDK's processors and exporters: spans go to them instead of light-trace's own exporter.
-// Here SDK 2.x; in SDK 3.x the processor is `new BatchSpanProcessor({ exporter })` of @opentelemetry/sdk-trace.
+// Uses the OpenTelemetry SDK's processors and exporters: spans go to them instead of light-trace's own exporter.
+// This is SDK 2.x. In SDK 3.x the processor is `new BatchSpanProcessor({ exporter })` from @opentelemetry/sdk-trace.
 
 const Fastify = require('fastify')
 const { BatchSpanProcessor, InMemorySpanExporter } = require('@opentelemetry/sdk-trace-base')

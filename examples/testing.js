@@ -1,6 +1,6 @@
 'use strict'
 
-// Your own tests: an in-memory collector, one readable picture of what a request did.
+// For your own tests: an in-memory collector, and a readable tree of what a request did.
 
 const { test } = require('node:test')
 const assert = require('node:assert')

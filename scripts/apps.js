@@ -3,15 +3,15 @@
 // npm run test:suite -- ecosystem [group…] [--update] [--all]
 // npm run test:suite -- interop [fixture…]
 //
-// The package in apps of their own, whose tests are of Node's own runner.
+// Tests the package inside separate apps, whose tests use Node's own test runner.
 //
-// ecosystem: packed, as its users have it, beside what people use with Fastify. Each folder of test/ecosystem/ is such an app: a
+// ecosystem: installs the packed package, as users do, next to what people use with Fastify. Each folder of test/ecosystem/ is one app: a
 // package.json with exact versions, and tests. It is copied to .ecosystem/, where its node_modules stay for the next run.
-// --all: what takes long too: Fastify's own tests on each Node (CI: the oldest and one with AsyncContextFrame), reply-from's own.
+// --all: includes what takes long: Fastify's own tests on each Node (CI: the oldest and one with AsyncContextFrame), and reply-from's.
 // --update: tests that compare a page of docs/ write it instead.
 //
-// interop: test/otel/app/run.js with the packages of each fixture, test/fixtures/api-*: a pair of API and SDK that users have, with this
-// package installed beside them as npm would.
+// interop: runs test/otel/app/run.js with the packages of each fixture, test/fixtures/api-*. A fixture is a combination of API and SDK
+// that users have. This package is installed next to them, as npm would do.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -26,11 +26,11 @@ const WORK = path.join(ROOT, '.ecosystem')
 const OTEL = path.join(ROOT, 'test', 'otel')
 const FIXTURES = {
   'api-1.9': 20,
-  'api-1.10': 24 // SDK 3.x wants Node 22.15
+  'api-1.10': 24 // SDK 3.x needs Node 22.15
 }
 const ALL = process.argv.includes('--all')
-const DEADLINE_MS = 25 * 60_000 // of one app: Fastify's own tests on four Nodes take a quarter of that on two idle cores
-const ANOTHER_RUNNERS = /^(?:npm_|TAP_|_TAPJS|NODE_TEST_|NODE_OPTIONS$)/ // npm's own variables and tap's: they name this package and this runner
+const DEADLINE_MS = 25 * 60_000 // per app: Fastify's own tests on four Nodes take a quarter of that on two idle cores
+const ANOTHER_RUNNERS = /^(?:npm_|TAP_|_TAPJS|NODE_TEST_|NODE_OPTIONS$)/ // variables of npm and tap, which name this package and this runner
 
 module.exports = { environment, pack, runEcosystem, runInterop }
 
@@ -44,7 +44,7 @@ function runInterop (only) {
   return eachOf(Object.keys(FIXTURES).filter((name) => only.length === 0 || only.includes(name)), runFixture)
 }
 
-/** One after the other, a line for each. */
+/** Runs one app after the other and prints a line for each. */
 async function eachOf (names, runApp) {
   const total = { passed: 0, failed: 0 }
   for (const name of names) {
@@ -57,7 +57,7 @@ async function eachOf (names, runApp) {
   return total
 }
 
-/** @returns {Promise<string>} the tarball's path: what would be published */
+/** @returns {Promise<string>} the path of the tarball that would be published */
 async function pack (to) {
   fs.mkdirSync(to, { recursive: true })
   const { code, output } = await run('npm', ['pack', '--silent', '--pack-destination', to], { cwd: ROOT, deadlineMs: DEADLINE_MS })
@@ -65,7 +65,7 @@ async function pack (to) {
   return path.join(to, output.trim().split('\n').at(-1))
 }
 
-/** For what is of another package: without what npm and tap say of this one. */
+/** The environment for other packages, without the variables that npm and tap set for this one. */
 function environment () {
   const env = { ...process.env, UPDATE: process.argv.includes('--update') ? '1' : '', ALL: ALL ? '1' : '' }
   for (const key of Object.keys(env)) if (ANOTHER_RUNNERS.test(key)) delete env[key]
@@ -74,7 +74,7 @@ function environment () {
 
 async function runGroup (group, tarball) {
   const directory = path.join(WORK, group)
-  // testsOf: the same tests with other versions. nodes: majors whose binaries the tests find in NODES.
+  // testsOf: uses that group's tests with other versions. nodes: majors whose binaries the tests find in NODES.
   const { testsOf, nodes: nodesOfCi = [], allNodes = nodesOfCi } = require(path.join(GROUPS, group, 'package.json'))
   const nodes = ALL ? allNodes : nodesOfCi
   copyFiles([...(testsOf === undefined ? [] : [testsOf]), group].map((name) => path.join(GROUPS, name)), directory)
@@ -104,14 +104,14 @@ async function runTests (node, files, cwd, env) {
   return { passed, failed }
 }
 
-/** The group's own files anew, its node_modules as they are. */
+/** Copies the group's own files again and keeps its node_modules. */
 function copyFiles (folders, to) {
   fs.mkdirSync(to, { recursive: true })
   for (const name of fs.readdirSync(to)) if (name !== 'node_modules') fs.rmSync(path.join(to, name), { recursive: true })
   for (const from of folders) fs.cpSync(from, to, { recursive: true, filter: (file) => path.basename(file) !== 'node_modules' })
 }
 
-// npm installs only what differs: of a tarball with the same name that is what lies in its own folder, so that is taken out first.
+// npm only installs what differs. It considers a tarball with the same name already installed, so the installed copy is removed first.
 async function install (directory, tarball) {
   fs.rmSync(path.join(directory, 'node_modules', 'light-trace'), { recursive: true, force: true })
   const { code, output } = await run('npm', ['install', '--no-package-lock', '--no-save', '--no-audit', '--no-fund', '--prefer-offline', '--ignore-scripts', tarball], { cwd: directory, env: environment(), deadlineMs: DEADLINE_MS })
@@ -127,7 +127,7 @@ async function binaries (majors) {
   return Object.fromEntries(entries)
 }
 
-// The application is the same for all; what it requires are the fixture's packages, so it is copied among them.
+// All fixtures use the same application. It is copied into their node_modules, so that it requires their packages.
 function putApp (directory) {
   const app = path.join(directory, 'node_modules', 'the-app')
   fs.rmSync(app, { recursive: true, force: true })
@@ -135,7 +135,7 @@ function putApp (directory) {
   return app
 }
 
-// A copy, not a link: through a link it would find the packages of this repository.
+// Copies instead of linking: through a link, it would find the packages of this repository.
 function putLightTrace (target) {
   const { files } = JSON.parse(fs.readFileSync(path.join(ROOT, 'package.json')))
   fs.rmSync(target, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 'use strict'
 
-// node scripts/ci-jobs.js: what .ci/run runs, and what it has no time for, as JSON for the matrices of
-// .github/workflows/ci.yml: { cells, suites, benches }. So the two cannot differ.
+// node scripts/ci-jobs.js: prints what .ci/run runs and what it has no time for, as JSON for the matrices of .github/workflows/ci.yml:
+// { cells, suites, benches }. That keeps the two in step.
 
 const { execFileSync } = require('node:child_process')
 const { readFileSync } = require('node:fs')
@@ -10,7 +10,8 @@ const { SUITES } = require('./suites')
 
 const ROOT = join(__dirname, '..')
 
-// The fleet's collector is built in five minutes on two cores, and kept by the workflow. Of the features .ci/run has two: each takes two minutes.
+// Building the fleet's collector takes five minutes on two cores; the workflow caches it. Of the features, which take two minutes each,
+// .ci/run has two.
 const LEFT_OUT = ['fleet', 'features']
 
 module.exports = { jobs, LEFT_OUT }

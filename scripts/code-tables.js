@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run docs:tables: writes the tables of docs/errors.md, from lib/runtime/codes.json. test/house/docs.test.js compares.
+// npm run docs:tables: writes the tables of docs/errors.md from lib/runtime/codes.json. test/house/docs.test.js checks them.
 
 module.exports = { codeTables }
 
@@ -16,7 +16,7 @@ if (require.main === module) {
   writeFileSync(file, text)
 }
 
-/** Section of the page → its table. */
+/** The tables of the page, by section. */
 function codeTables () {
   const rows = Object.entries(codes).map(([code, row]) => ({ code, ...row }))
   const code = ['code', (row) => `\`${row.code}\``]

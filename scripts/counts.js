@@ -1,7 +1,6 @@
 'use strict'
 
-// What a suite counted, by its own words. As a command: node scripts/counts.js <its output> <its exit code>
-// prints the two numbers.
+// Reads the counts that a suite printed. As a command, node scripts/counts.js <its output> <its exit code> prints the two numbers.
 
 const { readFileSync } = require('node:fs')
 
@@ -14,10 +13,10 @@ if (require.main === module) {
 }
 
 /**
- * The last line that says `N passed, N failed`, or that is a summary of tap: `# { total: 41, pass: 40, fail: 1 }`.
+ * Uses the last line with `N passed, N failed`, or the last summary of tap: `# { total: 41, pass: 40, fail: 1 }`.
  * @param {string} output
- * @param {number | string} code the exit code, or the name of the signal that ended it
- * @returns {{ passed: number, failed: number }} at least one failed where nothing was counted or the code is not 0
+ * @param {number | string} code the exit code, or the name of the signal that ended the process
+ * @returns {{ passed: number, failed: number }} at least one failure if nothing was counted or the code is not 0
  */
 function countsOf (output, code) {
   const line = [...output.matchAll(/^(?:\d+ passed, \d+ failed|# \{ total: .* \})$/gm)].at(-1)?.[0] ?? ''

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run docs:figures: writes into the last column of test/faults/README.md which tests name each row.
-// test/house/fault-matrix.test.js compares.
+// npm run docs:figures: writes the last column of test/faults/README.md, which lists the tests that name each row.
+// test/house/fault-matrix.test.js checks it.
 
 module.exports = { read, rowsOf, namedIn, testsOf, withoutTest }
 
@@ -33,13 +33,13 @@ function testsOf (page) {
     .map(([, row, cell]) => [row, [...cell.matchAll(/`([^`]+)`/g)].map(([, file]) => file)])
 }
 
-/** The rows that the page says no test can show. */
+/** The rows that, according to the page, no test can show. */
 function withoutTest (page) {
   const table = page.split(NO_TEST)[1].match(/^\| [A-Z]\d\d.*/gm)
   return new Set(table.flatMap((line) => namesIn(line.split('|')[1])))
 }
 
-/** Row → the files below a folder whose comments name it, relative to the folder. */
+/** Row → the files in a folder whose comments name it, relative to the folder. */
 function namedIn (folder) {
   const named = new Map()
   for (const file of filesBelow(join(ROOT, folder)).map((name) => name.replaceAll('\\', '/'))) {

@@ -5,7 +5,7 @@ const { once } = require('node:events')
 
 module.exports = { freePort }
 
-/** A port of the loopback that was free a moment ago: for a server to listen on, or as one that refuses. */
+/** A loopback port that was free a moment ago. A server can listen on it, or it can serve as a port that refuses connections. */
 async function freePort () {
   const server = net.createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -2,8 +2,7 @@
 
 // npm run fuzz [-- --minutes N | --seconds N] [--seed N] [--only target]
 //
-// The fuzz tests for as long as one likes, each round with a seed of its own; a failure prints the input and how to
-// see it again.
+// Runs the fuzz tests for as long as you like, with a new seed in each round. A failure prints the input and the command that repeats it.
 
 const { parseArgs } = require('node:util')
 const { targets, fuzz } = require('../test/support/fuzz')

@@ -1,7 +1,7 @@
 'use strict'
 
-// node scripts/hot-functions.js: what runs for every request, span or call, and what it may allocate, as the comments `// HOT …` of
-// lib/ say.
+// node scripts/hot-functions.js: lists what runs for every request, span or call, and what it may allocate, from the `// HOT …` comments
+// of lib/.
 
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -12,16 +12,16 @@ const COMMENT = /^\s*(?:\/\/|\/\*\*|\*)/
 
 module.exports = { hotFunctions, hotFiles }
 
-// Those that say how often they run; the others are called by these.
+// Lists only functions that state how often they run. The others are called by these.
 if (require.main === module) console.table(hotFunctions().filter(({ often }) => often !== ''), ['name', 'file', 'often', 'budget', 'proof'])
 
-/** → [{ file, name, often, budget, proof }], by file */
+/** → [{ file, name, often, budget, proof }], sorted by file */
 function hotFunctions () {
   return [...requiredFiles()].filter((file) => file.endsWith('.js')).sort()
     .flatMap((file) => inFile(file, readFileSync(join(ROOT, file), 'utf8').split('\n')))
 }
 
-/** The files that run per request: those with such a comment. test/house/code.test.js finds the ones that lack it. */
+/** The files that run per request: those with a HOT comment. test/house/code.test.js finds files that lack one. */
 function hotFiles () {
   return [...new Set(hotFunctions().map(({ file }) => file))]
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run lockfile [-- site]: package.json → package-lock.json, in a folder of its own. Beside a node_modules npm would leave out
-// the optional packages of other platforms. .npmrc keeps registry addresses out of it.
+// npm run lockfile [-- site]: makes package-lock.json from package.json, in an empty folder. Next to a node_modules folder, npm would
+// leave out the optional packages of other platforms. .npmrc keeps registry addresses out of it.
 
 const { copyFileSync, mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// One cell of the matrix: a copy of the repository whose node_modules are hard links, with one package replaced (by a
-// given version, or by the newest of a range), and the suite run in it under a Node of its own.
+// One cell of the matrix: a copy of the repository whose node_modules are hard links, with some packages replaced by a given version or
+// by the newest of a range. The suite runs in it on its own Node.
 
 module.exports = { runCell, install, installNode, nodeBinary }
 
@@ -15,10 +15,10 @@ const { LEFT_TO_THE_MATRIX } = require('./tests')
 const ROOT = path.join(__dirname, '..')
 const MATRIX = path.join(ROOT, '.matrix')
 const NOT_OURS = new Set(['.git', '.matrix', '.ecosystem', '.cache', '.tap', '.venv'])
-const NOT_NEEDED = /^(?:bench|site)\b.*\bnode_modules$/ // many, large, and no test needs them
-const DEADLINE_MS = 25 * 60_000 // with other suites beside it
+const NOT_NEEDED = /^(?:bench|site)\b.*\bnode_modules$/ // many large files that no test needs
+const DEADLINE_MS = 25 * 60_000 // long enough to run next to other suites
 
-/** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: what goes wrong is a failure */
+/** @returns {Promise<{ passed: number, failed: number, line: string }>} never rejects: errors count as failures */
 async function runCell ({ newest = {}, ...cell }, testFiles) {
   const log = path.join(MATRIX, `${cell.name}.log`)
   try {
@@ -31,7 +31,7 @@ async function runCell ({ newest = {}, ...cell }, testFiles) {
     const { code, output } = await suite(cell, directory, testFiles, log)
     const counts = countsOf(output, code)
     const ranOn = /^ *# running on (.*)$/m.exec(output)?.[1]
-    if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run: nothing proves where the rest did
+    if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run, so nothing proves where the rest ran
     const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'nobody knows what'}`
     if (counts.failed > 0) console.log(output)
     else fs.rmSync(directory, { recursive: true })
@@ -56,13 +56,13 @@ async function prepare ({ name, node, replaced = {} }) {
 function suite ({ node, flag, replaced, isLong, isAsked }, directory, testFiles, log) {
   const binaries = path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin')
   const runtime = path.join('test', 'runtime.test.js')
-  // .ci/run has this Node's version from before, when `npm test` ran on it: that is not run a second time.
+  // If `npm test` already ran on this Node version (.ci/run sets TESTED_ON), those tests are not repeated.
   const isTested = replaced === undefined && !isAsked && process.env.TESTED_ON === `v${versionIn(path.join(binaries, '..', 'package.json'))}`
   const files = [runtime, ...testFiles.filter((file) => file !== runtime && (!isTested || LEFT_TO_THE_MATRIX.includes(file)))]
-  const jobs = ['--jobs', String(availableParallelism())] // CI runs other suites beside it
+  const jobs = ['--jobs', String(availableParallelism())] // in CI other suites run next to it
   const length = isLong ? ['--long'] : []
   const env = { ...process.env, ...(isLong && { LIGHT_TRACE_LONG: '1' }), ...(flag && { NODE_OPTIONS: flag }), PATH: binaries + path.delimiter + process.env.PATH, MATRIX_EXPECTS: JSON.stringify({ node: `v${node}.`, flag, ...replaced }) }
-  for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this
+  for (const key of Object.keys(env)) if (/^(npm_|NODE$|TAP_|_TAPJS)/.test(key)) delete env[key] // they name the Node that runs this script
   return run(path.join(binaries, 'node'), [path.join('scripts', 'tests.js'), ...jobs, ...length, ...files], { cwd: directory, env, log, deadlineMs: DEADLINE_MS })
 }
 
@@ -77,11 +77,11 @@ function versionIn (manifest) {
 async function newestOf (dependency, range) {
   const { code, output } = await run('npm', ['view', `${dependency}@${range}`, 'version', '--json', '--loglevel=error'], { cwd: ROOT, deadlineMs: DEADLINE_MS })
   if (code !== 0) throw new Error(`npm view ${dependency}@${range} ended with ${code}\n${output}`)
-  return [JSON.parse(output)].flat().at(-1) // npm lists them in the order of versions
+  return [JSON.parse(output)].flat().at(-1) // npm lists them in order of version
 }
 
-// Each package in a directory of its own, kept between runs: what one needs never moves what another one has. It gets its
-// name when it is whole, since suites that run side by side install the same.
+// Each package has its own directory, which is kept between runs, so that the dependencies of one never affect another. The directory
+// gets its final name once it is complete, since concurrent suites install the same packages.
 async function install (folder, dependency, version) {
   const directory = path.join(MATRIX, 'packages', folder)
   const installed = path.join(directory, 'node_modules')
@@ -95,12 +95,12 @@ async function install (folder, dependency, version) {
     fs.renameSync(unfinished, directory)
   } catch (error) {
     if (!fs.existsSync(directory)) throw error
-    fs.rmSync(unfinished, { recursive: true }) // another one was faster
+    fs.rmSync(unfinished, { recursive: true }) // another suite was faster
   }
   return installed
 }
 
-// The replaced package brings its own dependencies along, nested, so that nothing else in the tree changes.
+// The replaced package brings its own dependencies, nested, so that nothing else in the tree changes.
 function replace (target, dependency, installed) {
   fs.rmSync(target, { recursive: true })
   linkTree(path.join(installed, dependency), target)
@@ -110,12 +110,12 @@ function replace (target, dependency, installed) {
   }
 }
 
-/** A major version of Node, from npm. */
+/** Installs a major version of Node, from npm. */
 function installNode (node) {
   return install(`node${node}`, 'node', `npm:node-${platform()}-${process.arch}@${node}`)
 }
 
-/** Of a major version that was installed by `installNode`. */
+/** The binary of a major version that `installNode` installed. */
 function nodeBinary (node) {
   return path.join(MATRIX, 'packages', `node${node}`, 'node_modules', 'node', 'bin', 'node')
 }

@@ -2,26 +2,26 @@
 
 // npm run test:matrix [-- --only <cell>]… [--long] [--at-once] [test files]
 //
-// --long: at full length, what takes minutes (npm run test:suite -- faults).
-// --at-once: not one cell after the other, for tests that wait more than they compute.
-// --list: only the cells' names, as JSON; CI makes a job of each.
+// --long: runs the tests that take minutes at full length (npm run test:suite -- faults).
+// --at-once: runs all cells at the same time, for tests that mostly wait.
+// --list: only prints the cells' names, as JSON; CI makes a job of each.
 //
-// Runs the suite once per cell below, each in a directory of its own under .matrix/, so that no cell sees what
-// another one replaced or wrote. One line per cell, then `N passed, N failed`.
+// Runs the suite once per cell below, each in its own directory under .matrix/, so that cells do not see each other's packages or files.
+// Prints one line per cell, then `N passed, N failed`.
 
 const { parseArgs } = require('node:util')
 const { runCell } = require('./matrix-cell')
 const { testFiles, testsIn } = require('./tests')
 
-// What the version of a package can change; the rest of the suite runs in the cells of the Nodes.
+// Tests that depend on a package's version. The rest of the suite runs in the Node cells.
 const OF_FASTIFY = ['test/registration.test.js', 'test/misuse.test.js', 'test/examples.test.js', 'test/context', 'test/config', 'test/fastify', 'test/outbound', 'test/otel', 'test/metrics', 'test/serverless']
 const OF_API = ['test/registration.test.js', 'test/testing.test.js', 'test/context', 'test/span', 'test/fastify', 'test/outbound', 'test/otel', 'test/metrics', 'test/otlp']
-// What depends on how Node keeps AsyncLocalStorage.
+// Tests that depend on how Node implements AsyncLocalStorage.
 const OF_CONTEXT = ['test/registration.test.js', 'test/misuse.test.js', 'test/context', 'test/span', 'test/fastify', 'test/outbound', 'test/otel', 'test/logs', 'test/runtime', 'test/serverless']
 
-// At full length on Node 20 and 24 by npm run test:suite -- faults; here on the newest, in their short form.
+// npm run test:suite -- faults runs these at full length on Node 20 and 24. Here they run on the newest Node, in their short form.
 const FAULTS = /^test\/faults\//
-// What no version of Node changes: parsers, encoders, options, pages of the viewer. The oldest Node and the newest run it.
+// Tests that no Node version affects: parsers, encoders, options, pages of the viewer. Only the oldest and the newest Node run them.
 const OF_NO_NODE = /^test\/(?:config\/|otlp\/|viewer\/(?!run-|check|commands))/
 
 const CELLS = [
@@ -30,11 +30,11 @@ const CELLS = [
   { name: 'node22-frames', node: 22, flag: '--experimental-async-context-frame', files: OF_CONTEXT },
   { name: 'node24', node: 24, without: [FAULTS, OF_NO_NODE] },
   { name: 'node26', node: 26 },
-  // The lockfile holds the Fastify of the cells above; here is the newest that users get.
+  // The cells above use the Fastify of the lockfile. This one uses the newest that users get.
   { name: 'fastify-newest', node: 24, newest: { fastify: '^5.0.0' }, files: OF_FASTIFY },
-  // The oldest of all that we promise, together: they do not meet but in us.
+  // The oldest supported versions of everything, together: they only interact through light-trace.
   { name: 'oldest', node: 20, replaced: { fastify: '5.0.0', '@opentelemetry/api': '1.9.0' }, files: [...new Set([...OF_FASTIFY, ...OF_API])] },
-  // And the newest, each a major or minor version that most users do not have yet.
+  // The newest versions: majors or minors that most users do not have yet.
   { name: 'newest', node: 26, newest: { fastify: '^6.0.0-alpha.0' }, replaced: { '@opentelemetry/api': '1.10.0' }, files: [...new Set([...OF_FASTIFY, ...OF_API])] }
 ]
 

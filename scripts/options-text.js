@@ -1,12 +1,12 @@
 'use strict'
 
-// What the pages and index.d.ts say about the rows of lib/config/table.js: a sentence for each. They are not in the table, because each
-// start of an application would read them. `npm run docs:tables` writes them; test/house/options.test.js compares.
+// The sentences that the pages and index.d.ts have for the rows of lib/config/table.js. They are not in the table itself, because every
+// start of an application would load them. `npm run docs:tables` writes them; test/house/options.test.js checks them.
 //
 //   text      for docs/options.md and index.d.ts
-//   more      for index.d.ts alone: what the page says at length somewhere else
-//   default   where the row's own default says too little
-//   type      where index.d.ts has more to say than the check: a function's parameters, an interface
+//   more      only for index.d.ts: details that the pages explain elsewhere
+//   default   replaces the row's own default where that is not enough
+//   type      for index.d.ts, where the check does not give the full type: a function's parameters, an interface
 
 const table = require('../lib/config/table')
 
@@ -227,7 +227,7 @@ const OPTIONS = {
   'config.trace.ignore': { text: 'Like the option. `true` means `trace: false`.', type: 'boolean | IgnoreOption' }
 }
 
-/** What index.d.ts says of a group's type, by its path. `isAlias`: a type, which a literal of another type may be given for. */
+/** Names and texts of the types of groups in index.d.ts, by path. `isAlias`: declared as a type, so that literals of other types can be assigned. */
 const TYPES = {
   exporter: { text: 'OTLP over HTTP with protobuf. OTEL_EXPORTER_OTLP_* variables set the members that are left out.' },
   keep: { text: 'Which unsampled requests are exported anyway. See docs/sampling.md.' },
@@ -256,7 +256,7 @@ const TYPES = {
 }
 
 /**
- * The rows of docs/environment.md: variables of rows of the table, by their paths, or those that are read elsewhere, by their names.
+ * The rows of docs/environment.md: variables of rows of the table, by path, and variables that are read elsewhere, by name.
  */
 const VARIABLES = [
   { rows: ['enabled'], default: '`false`', text: '`true`: no spans. The request context still works, and an incoming `traceparent` is passed on. The option `enabled` overrides it.' },
@@ -356,7 +356,7 @@ const VARIABLES = [
   }
 ]
 
-/** Those of another signal, which stand for the same as those of spans. */
+/** The exporter variables of another signal. They mean the same as those of spans. */
 function exporterVariables (signal) {
   const own = Object.values(table.OPTIONS.exporter.members).flatMap(({ variables = [] }) => variables).filter((name) => name.includes('_TRACES_'))
   return [own[0], 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', ...own.slice(1)].map((name) => name.replace('TRACES', signal))

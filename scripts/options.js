@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run docs:tables: writes the tables of options and variables into docs/*.md, and the options' part of index.d.ts. They are made of
-// lib/config/table.js, which the program reads, and of the sentences of options-text.js. test/house/options.test.js compares.
+// npm run docs:tables: writes the tables of options and variables in docs/*.md, and the options in index.d.ts. Sources are
+// lib/config/table.js, which the program reads too, and the sentences of options-text.js. test/house/options.test.js checks the result.
 
 module.exports = { files, withOptions, namesOfVariables, undescribed }
 
@@ -16,7 +16,7 @@ const ROOT = join(__dirname, '..')
 const TYPES_FILE = 'index.d.ts'
 const LINE_MAX = 140
 
-// The tables of each page: between `<!-- options:NAME:start -->` and `:end`, of the members of these groups.
+// The tables of each page, between `<!-- options:NAME:start -->` and `:end`. Each lists the members of these groups.
 const PAGES = {
   'docs/options.md': {
     all: [''],
@@ -36,21 +36,21 @@ const PAGES = {
   'docs/environment.md': { variables: [] }
 }
 
-// A check that takes one of these is of its type.
+// The type of a check is that of the first sample it accepts.
 const SAMPLES = [[true, 'boolean'], [1000, 'number'], ['/', 'string']]
 
-/** The files that are written, from the root. */
+/** The files that this script writes, relative to the root. */
 function files () { return [...Object.keys(PAGES), TYPES_FILE] }
 
-/** What such a file has to be. */
+/** The content that a file should have. */
 function withOptions (file, content) { return file === TYPES_FILE ? typesWith(content) : pageWith(file, content) }
 
-// ---- what there is
+// ---- rows
 
-/** Every row of an option by its path, those of routes included. */
+/** Every option row by path, including those of routes. */
 function optionRows (rows = { ...OPTIONS, 'config.trace': { members: ROUTE } }, prefix = '') {
   return Object.entries(rows).flatMap(([name, row]) => {
-    const isRoute = prefix === 'config.trace.' // whose groups are those of the options
+    const isRoute = prefix === 'config.trace.' // its groups are the same as those of the options
     const members = isRoute ? [] : optionRows(row.members ?? {}, `${prefix}${name}.`)
     return name === 'config.trace' ? members : [[prefix + name, row], ...members]
   })
@@ -74,7 +74,7 @@ function undescribed () {
   return [...isMissing(options, described), ...isMissing(described, options), ...isMissing(withVariables, named), ...isMissing(named, withVariables)]
 }
 
-/** Every variable that docs/environment.md has. */
+/** Every variable in docs/environment.md. */
 function namesOfVariables () {
   return text.VARIABLES.flatMap(namesIn)
 }
@@ -125,11 +125,11 @@ function quoted (names) {
 function defaultCell (path, row) {
   if (text.OPTIONS[path].default !== undefined) return text.OPTIONS[path].default
   const literal = literalOf(row)
-  const names = (row.variables ?? []).filter((name) => !name.includes('_OTLP_TRACES_')) // docs/environment.md has these too
+  const names = (row.variables ?? []).filter((name) => !name.includes('_OTLP_TRACES_')) // docs/environment.md lists these too
   return names.length === 0 && literal === null ? 'none' : quoted([...names, literal].filter((item) => item !== null))
 }
 
-/** As it would be written; null for none. */
+/** A default as code; null if it has none. */
 function literalOf (row) {
   const { default: value = null, members, check, whenFalse } = row
   if (value === null && whenFalse === false) return 'false'
@@ -145,7 +145,7 @@ function literalOfMembers (members) {
 
 // ---- index.d.ts
 
-/** What stands between the lines `// options:start` and `// options:end`. */
+/** Replaces the text between the lines `// options:start` and `// options:end`. */
 function typesWith (file) {
   const [before, rest] = file.split(/(?<=\/\/ options:start.*\n)/)
   const [, after] = rest.split(/(?= {2}\/\/ options:end)/)
@@ -174,7 +174,7 @@ function docOf (path, row) {
   return [[withoutLinks(sentence), more, shown !== 'none' && `@default ${shown}`].filter(Boolean).join(' ')]
 }
 
-/** A link is what it says, and the page that it leads to. */
+/** Replaces a link by its text and the page that it leads to. */
 function withoutLinks (sentence) {
   return sentence.replace(/\[([^\]]+)\]\(([\w.-]*)(?:#[\w-]+)?\)/g, (_, title, page) => page === '' || title.includes('.md') ? title.replace(/^(\w+\.md)$/, 'docs/$1') : `${title} (docs/${page})`)
 }
@@ -202,7 +202,7 @@ function unionOf (values) {
   return values.map((value) => typeof value === 'string' ? `'${value}'` : value).join(' | ')
 }
 
-/** A docstring: on one line where there is room for it. */
+/** A docstring, on one line if it fits. */
 function comment (lines, indent) {
   const [line] = lines
   if (lines.length === 1 && line.length + indent.length + 7 <= LINE_MAX) return [`${indent}/** ${line} */`]

@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run docs:pictures: docs/images. The console is drawn from what the shop of the demo prints with `exporter: 'console'`, and the
-// viewer's pages are those that a real browser shows in test/browser/pictures.test.js.
+// npm run docs:pictures: makes docs/images. The console picture shows what the demo's shop prints with `exporter: 'console'`. The
+// viewer's pages are screenshots of a real browser, from test/browser/pictures.test.js.
 
 const { execFile } = require('node:child_process')
 const { writeFileSync } = require('node:fs')
@@ -25,7 +25,7 @@ buildShop({ exporter: 'console', slow: false }).then(async (app) => {
 })`
 
 const FONT_SIZE = 14
-const CHARACTER = 8.43 // wide, in the monospaced fonts of the list below
+const CHARACTER = 8.43 // width in the monospaced fonts listed below
 const LINE = 21
 const MARGIN = 18
 const COLOURS = { kind: '#7ee787', name: '#e6edf3', error: '#ff7b72', rest: '#8b949e' }

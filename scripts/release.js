@@ -1,9 +1,9 @@
 'use strict'
 
-// What the workflow of a release asks. CONTRIBUTING.md has the steps.
+// Commands for the release workflow. CONTRIBUTING.md has the steps.
 //
-// node scripts/release.js check v1.2.3   whether this checkout can be published under that tag: what is missing, a line each
-// node scripts/release.js sbom           the software bill of materials of what `npm install light-trace` brings, as CycloneDX
+// node scripts/release.js check v1.2.3   prints what keeps this checkout from being published under that tag, one line each
+// node scripts/release.js sbom           prints the software bill of materials of `npm install light-trace`, as CycloneDX
 
 const { mkdtempSync, readFileSync, rmSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
@@ -40,7 +40,7 @@ function whatIsMissing ({ tag, manifest, changelog }) {
   return missing
 }
 
-// The package is installed in an empty folder, so that none of our own tools is in it.
+// Installs the package in an empty folder, so that our development tools are not included.
 async function printBillOfMaterials () {
   const folder = mkdtempSync(join(tmpdir(), 'light-trace-sbom-'))
   const npm = async (...args) => {

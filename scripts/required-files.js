@@ -1,7 +1,7 @@
 'use strict'
 
-// What a file requires or imports of ours, and the files of the repository that a user's process can come to load: the package's
-// entries, and all that they require, to the end.
+// Lists which of our files a file requires or imports, and all files that a user's process may load: the package's entries and everything
+// that they require, directly or indirectly.
 
 const { existsSync, readFileSync } = require('node:fs')
 const { dirname, join, relative } = require('node:path')
@@ -10,7 +10,7 @@ const ROOT = join(__dirname, '..')
 
 module.exports = { entries, requiredBy, requiredFiles }
 
-/** What package.json names: relative to the root. */
+/** The entry files in package.json, relative to the root. */
 function entries () {
   const { exports: entryPoints } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   return ['index.js', 'index.d.ts', ...Object.values(entryPoints).flatMap((entry) => Object.values(typeof entry === 'string' ? [entry] : entry))]
@@ -34,7 +34,7 @@ function requiredFiles () {
   return found
 }
 
-/** @returns {{ path: string, target: string | undefined }[]} what stands in a file, and the file that it means, from the root with `/` */
+/** @returns {{ path: string, target: string | undefined }[]} path: as written in the file; target: the file, relative to the root, with `/` */
 function requiredBy (file) {
   return Array.from(readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:require\(|from )'(\.\.?(?:\/[^']*)?)'/g), ([, path]) => {
     const found = fileOf(join(ROOT, dirname(file), path))

@@ -1,7 +1,7 @@
 'use strict'
 
-// One child process from its start to its end: its output collected, its whole process group ended with it, also when
-// we are told to stop.
+// Runs one child process: collects its output, and stops its whole process group when it is stopped or when this process receives a
+// signal.
 
 module.exports = { run, start }
 
@@ -20,10 +20,10 @@ for (const [signal, number] of [['SIGINT', 2], ['SIGTERM', 15], ['SIGHUP', 1]]) 
 }
 
 /**
- * Runs a command to its end.
+ * Runs a command until it ends.
  * @param {{ cwd?: string, env?: object, log?: string, live?: boolean, shell?: boolean, deadlineMs?: number }} options log: a file that
- *   gets the output too; live: it is passed on as it comes; deadlineMs: the command is ended then, which is a failure
- * @returns {Promise<{ code: number | string, output: string }>} the exit code, or the signal's name
+ *   also gets the output; live: print the output as it arrives; deadlineMs: stop the command after this time, which is a failure
+ * @returns {Promise<{ code: number | string, output: string }>} the exit code, or the name of the signal
  */
 async function run (command, args, { log, live = false, deadlineMs, ...options }) {
   const child = start(command, args, { ...options, log, live })
@@ -71,12 +71,12 @@ function start (command, args, { cwd, env, log, live = false, shell = false } = 
   return handle
 }
 
-// Windows has neither groups nor signals: what a process has started is ended with it, at once.
+// Windows has neither groups nor signals, so the process and its children are ended at once.
 function signalGroup (pid, signal) {
   if (IS_WINDOWS) return spawnSync('taskkill', ['/pid', String(pid), '/t', '/f'])
   try {
     process.kill(-pid, signal)
   } catch (error) {
-    if (error.code !== 'ESRCH') throw error // the group is gone already
+    if (error.code !== 'ESRCH') throw error // the group has already ended
   }
 }

@@ -1,11 +1,11 @@
 'use strict'
 
-// npm run test:suite                                      what there is
+// npm run test:suite                                      lists the suites
 // npm run test:suite -- <suite> [--node 20]… [files or folders]
 //
-// The suites that need more than Node: servers, a browser, other packages, or nothing beside them. Installs what is missing,
-// starts servers on free loopback ports, runs the suite's tests against them, ends them, and prints `N passed, N failed`. What
-// cannot be had is a failure: a suite that skipped it would look as if it had been tested.
+// Suites that need more than Node: servers, a browser, other packages, or an otherwise idle machine. Installs what is missing, starts
+// servers on free loopback ports, runs the suite's tests against them, stops them, and prints `N passed, N failed`. If something cannot be
+// installed, the suite fails: skipping it would look as if it had been tested.
 
 const { cpSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
@@ -32,10 +32,10 @@ const INSTALLS_AT_ONCE = 2
 const INSTALL_DEADLINE_MS = 5 * 60_000
 const THIS_NODE = process.versions.node.split('.')[0]
 
-// about    CONTRIBUTING.md says what each needs, and how long it takes
-// folders  of tests, for which `prepare` gives the variables; what it opens is stopped afterwards, the last first, whatever happens
-// nodes    on which they run, if not on this one alone
-// run      instead: a suite with a runner of its own, which gets the arguments
+// about    one line; CONTRIBUTING.md lists what each suite needs and how long it takes
+// folders  the tests. `prepare` returns their environment variables; everything it opens is always stopped afterwards, in reverse order
+// nodes    the Node majors to run on; default: the running one
+// run      replaces these: the suite's own runner, which gets the arguments
 const SUITES = {
   collector: {
     about: 'spans are read back from Jaeger and rotel',
@@ -125,7 +125,7 @@ module.exports = { SUITES }
 if (require.main === module) main().then((code) => { process.exitCode = code })
 
 async function main () {
-  // The others are those of scripts/apps.js.
+  // `all` and `update` are options of scripts/apps.js.
   const { values, positionals: [name, ...given] } = parseArgs({ options: { node: { type: 'string', multiple: true }, all: { type: 'boolean' }, update: { type: 'boolean' } }, allowPositionals: true })
   if (!Object.hasOwn(SUITES, name ?? '')) {
     console.log(Object.entries(SUITES).map(([name, { about }]) => `${name.padEnd(10)} ${about}`).join('\n'))
@@ -190,7 +190,7 @@ async function temporary (open) {
   return directory
 }
 
-// Each is copied to a directory of its own, where the packed package and what else it asks for is installed.
+// Copies each example to its own directory, and installs the packed package and the example's other dependencies there.
 async function installExamples (directory) {
   const tarball = await pack(directory)
   const waiting = [...PROJECTS]

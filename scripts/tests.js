@@ -3,15 +3,16 @@
 // npm run test:unit [files or folders]
 // node scripts/tests.js [--long] [--beside script]… [--jobs N] [files or folders]
 //
-// Node takes longer to load tap and Fastify than most files take to test, so the files of a folder share a process
-// (test/support/together.js). A file that changes its process for good says `// Alone in its process: why`. One line per file; of
-// a file that fails also what it printed, without what passed. Then `N passed, N failed`: tests, not assertions.
+// Loading tap and Fastify takes Node longer than most files take to test, so the files of a folder share a process
+// (test/support/together.js). A file that changes its process permanently says `// Alone in its process: why`. Prints one line per file;
+// for a file that fails, also its output, without the tests that passed. Ends with `N passed, N failed`, which counts tests, not
+// assertions.
 //
-// --beside: an npm script that is run among the files and counts as one test.
-// --long: each file has ten minutes instead of four. LIGHT_TRACE_LONG=1 makes the tests long.
+// --beside: an npm script to run among the files; counts as one test.
+// --long: each file may take ten minutes instead of four. LIGHT_TRACE_LONG=1 makes the tests themselves long.
 //
-// Plain Node runs a file that is written for tap. tap's own runner loads two module loaders, each in a thread of its
-// own, into every process: 0.7 s of CPU for each file, as much as most files take themselves.
+// Plain Node runs a file that is written for tap. tap's own runner loads two module loaders into every process, each in its own thread.
+// That takes 0.7 s of CPU per file, as much as most files themselves.
 
 const { readFileSync, statSync } = require('node:fs')
 const { availableParallelism } = require('node:os')
@@ -21,32 +22,32 @@ const { filesBelow } = require('./files')
 const { run } = require('./run')
 
 const ROOT = path.join(__dirname, '..')
-// Folders whose tests need servers, a browser, other packages, or that nothing runs beside them: scripts of their own run them.
+// Folders whose tests need servers, a browser, other packages, or an otherwise idle machine. Other scripts run them.
 const NEEDS_MORE = ['browser', 'collector', 'examples', 'fleet', 'metrics-servers', 'senders', 'services', 'site', 'slow']
-// Outages and freezes that take their time, thousands of inputs, a process for each case.
+// Slow tests: outages and freezes, thousands of inputs, a process for each case.
 const LEFT_TO_THE_MATRIX = [
   'context/chains', 'examples', 'metrics/bad-times', 'metrics/export', 'metrics/kept-bytes', 'otlp/long-span', 'otlp/same-span', 'outbound/trace-events', 'span/extrapolation', 'span/fair-rate',
   'viewer/bad-input', 'viewer/bounds', 'viewer/check', 'viewer/events', 'viewer/logs', 'viewer/pg', 'viewer/run-process', 'viewer/run-program', 'serverless/cloud-run', 'serverless/lambda', 'serverless/vercel', 'span/ring-bounds',
   'faults/answers', 'faults/clock', 'faults/connections', 'faults/crash', 'faults/fuzz', 'faults/inherited-names', 'faults/leaks', 'faults/linear-work', 'faults/logs', 'faults/memory', 'faults/pipelined-memory',
   'faults/outages', 'faults/process', 'faults/proxy', 'faults/surroundings', 'faults/thinning', 'faults/thinned-ids'
 ].map((name) => path.join('test', `${name}.test.js`))
-// Minutes at full length, of which nearly all is waiting: what begins last would be waited for alone.
+// Takes minutes at full length, mostly waiting. If it started last, it would run alone at the end.
 const BEGINS_FIRST = path.join('test', 'faults', 'outages.test.js')
 const HOUSE = path.join('test', 'house', path.sep)
-// Of the repository itself, what harms no reader before it lands.
+// Tests of the repository itself. A change that breaks them harms no reader before it is merged.
 const LEFT_TO_CI = ['bench', 'configs', 'fault-matrix', 'package', 'suites', 'workflows'].map((name) => `${HOUSE}${name}.test.js`)
-const TIMEOUT_S = 240 // of a whole file: where the machine is busy, some need more than a minute
+const TIMEOUT_S = 240 // per file: on a busy machine some need more than a minute
 const LONG_TIMEOUT_S = 600
-const DEADLINE_MS = 5 * 60_000 // tap fails what runs into its timeout; this ends a process that goes on all the same
+const DEADLINE_MS = 5 * 60_000 // tap fails a test at its timeout; this ends a process that continues anyway
 const LONG_DEADLINE_MS = 15 * 60_000
-const FILES_PER_DEADLINE = 5 // where files share a process
+const FILES_PER_DEADLINE = 5 // for files that share a process
 const TOGETHER = path.join('test', 'support', 'together.js')
 const ALONE = /^\/\/ Alone in its process: /m
 const PASSED = /^ *ok \d.*\n/gm
 const TEST = /^(not )?ok \d+(.*)$/gm
-const ENDED = /^(not |)ok \d+ - .*# time=([\d.]+)ms/m // a file that shares its process
+const ENDED = /^(not |)ok \d+ - .*# time=([\d.]+)ms/m // the result line of a file in a shared process
 const IS_COMPLETE = /^1\.\.\d+/m
-const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // by t.comment()
+const COMMENT = /^ +# (?!Subtest|time[=o]|\{).*/gm // written by t.comment()
 
 module.exports = { testFiles, testsIn, together, runFiles, NEEDS_MORE, LEFT_TO_THE_MATRIX, LEFT_TO_CI, HOUSE }
 
@@ -64,8 +65,8 @@ async function main () {
 }
 
 /**
- * What needs nothing but Node, as paths from the root.
- * @param {{ all?: boolean }} [options] all: what takes long by nature too, without test/house, which says the same on each Node
+ * Test files that need nothing but Node, as paths from the root.
+ * @param {{ all?: boolean }} [options] all: includes slow tests, but not test/house, which gives the same result on each Node
  */
 function testFiles ({ all = false } = {}) {
   const isLeft = all ? (file) => file.startsWith(HOUSE) : (file) => LEFT_TO_THE_MATRIX.includes(file) || LEFT_TO_CI.includes(file)
@@ -73,7 +74,7 @@ function testFiles ({ all = false } = {}) {
 }
 
 /**
- * Groups files that can share a process, by folder. What takes longest comes first: it would be waited for at the end.
+ * Groups files that can share a process, by folder. The longest come first, so that they do not run alone at the end.
  * @param {string[]} files
  * @returns {Array<string | string[]>} for runFiles
  */
@@ -84,17 +85,17 @@ function together (files) {
   for (const file of files) {
     if (alone.includes(file)) continue
     const folder = path.join(...path.dirname(file).split(path.sep).slice(0, 2))
-    groups.set(folder, [...groups.get(folder) ?? [], file.replaceAll(path.sep, '/')]) // as tap prints its name
+    groups.set(folder, [...groups.get(folder) ?? [], file.replaceAll(path.sep, '/')]) // the form in which tap prints names
   }
   const isFirst = (file) => file === BEGINS_FIRST
   return [...alone.filter(isFirst), ...[...groups.values()].sort((a, b) => b.length - a.length), ...alone.filter((file) => !isFirst(file))]
 }
 
 /**
- * @param {Array<string | string[]>} files those of a list share a process
+ * @param {Array<string | string[]>} files the files of an inner list share a process
  * @param {{ scripts?: string[], node?: string, env?: object, jobs?: number, timeoutS?: number, deadlineMs?: number }} [options]
- *   scripts: of npm, run first; env: besides that of this process; timeoutS: tap's, for a file; deadlineMs: a process is ended then
- * @returns {Promise<{ passed: number, failed: number }>} the sum; a file that counts nothing or does not end is a failure
+ *   scripts: npm scripts, run first; env: added to this process's; timeoutS: tap's timeout per file; deadlineMs: when to end a process
+ * @returns {Promise<{ passed: number, failed: number }>} the totals; a file that counts no tests or does not end is a failure
  */
 async function runFiles (files, { scripts = [], node = process.execPath, env = {}, jobs = 1, timeoutS = TIMEOUT_S, deadlineMs = DEADLINE_MS } = {}) {
   const sum = { passed: 0, failed: 0 }
@@ -118,7 +119,7 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
       const { code, output } = await run(node, [...isShared ? [TOGETHER] : [], ...names], { ...options, deadlineMs: deadlineMs * Math.ceil(names.length / FILES_PER_DEADLINE) })
       const whole = { name: isShared ? `the process of ${names[0]} and others` : file, output, seconds: secondsSince(started) }
       const parts = isShared ? partsOf(names, output) : [{ ...whole, ...testsOf(output, code === 0 && IS_COMPLETE.test(output)) }]
-      // What fails between two files or behind the last one is of no file.
+      // A failure between two files or after the last one belongs to no file.
       if (code !== 0 && parts.every(({ failed }) => failed === 0)) parts.push({ ...whole, passed: 0, failed: 1 })
       for (const part of parts) report({ ...part, code })
     })
@@ -128,7 +129,7 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
   return sum
 }
 
-/** What each of the files printed that share a process. The last one that began has what was printed where that process broke off. */
+/** The output of each file in a shared process. If the process broke off, the rest of the output belongs to the last file that began. */
 function partsOf (names, output) {
   const texts = new Map(output.split(/^# Subtest: /m).map((text) => [text.slice(0, text.indexOf('\n')), text.slice(text.indexOf('\n') + 1)]))
   return names.map((name) => {
@@ -139,7 +140,7 @@ function partsOf (names, output) {
   })
 }
 
-/** The tests of a file. One that did not end well, or that tests nothing, has failed. */
+/** Counts the tests of a file. A file that did not end well or has no tests counts as a failure. */
 function testsOf (output, endedWell) {
   const all = [...output.matchAll(TEST)]
   const results = all.filter(([, , comment]) => !/# (?:SKIP|TODO)/i.test(comment)).map(([, not]) => not === undefined)
@@ -147,7 +148,7 @@ function testsOf (output, endedWell) {
   return { passed: results.length - failed, failed: failed === 0 && (!endedWell || all.length === 0) ? 1 : failed }
 }
 
-/** Of all processes that have ended below this one, where the system tells it. */
+/** CPU time of all ended child processes, if the system reports it. */
 function cpuSeconds () {
   try {
     const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ')

@@ -2,7 +2,7 @@
 
 // npm run build:viewer
 //
-// Joins viewer/page/ into viewer/page.html: one file that works offline. A test fails where somebody forgot to.
+// Joins viewer/page/ into viewer/page.html, one file that works offline. A test fails if it is outdated.
 
 const { readFileSync, writeFileSync } = require('node:fs')
 const path = require('node:path')

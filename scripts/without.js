@@ -1,13 +1,13 @@
 'use strict'
 
-// node scripts/without.js                                         which features there are
+// node scripts/without.js                                         lists the features
 // node scripts/without.js --all | NAME… [files or folders of tests]
 //
-// Shows that a feature attaches to the core and the core does not need it: in a copy of the repository its folder, its row of
-// lib/features.js, its tests, and the features that use it are taken out, and the tests that are left are run.
+// Proves that the core does not need a feature. In a copy of the repository, it removes the feature's folder, its row of lib/features.js,
+// its tests, and the features that use it, and runs the remaining tests.
 //
-// Its tests are the files that begin with `// Feature: NAME`, those that require a file of either kind, and single tests with
-// `{ skip: without('NAME') }` (test/support/features.js).
+// A feature's tests are the files that begin with `// Feature: NAME`, those that require a removed file or one of these files, and single
+// tests with `{ skip: without('NAME') }` (test/support/features.js).
 
 const { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } = require('node:fs')
 const { execFileSync } = require('node:child_process')
@@ -21,7 +21,7 @@ const { testFiles, testsIn, HOUSE } = require('./tests')
 const ROOT = path.join(__dirname, '..')
 const TABLE = path.join('lib', 'features.js')
 const DEADLINE_MS = 10 * 60_000
-const VIEWER = path.join('test', 'viewer', path.sep) // which is beside the library
+const VIEWER = path.join('test', 'viewer', path.sep) // separate from the library
 const FEATURE = /^\/\/ Feature: (.+)$/m
 
 module.exports = { runFeatures }
@@ -41,7 +41,7 @@ async function main () {
   return failed === 0 && passed > 0 ? 0 : 1
 }
 
-/** @param {string[]} names none: all of them */
+/** @param {string[]} names empty: all features */
 async function runFeatures (names, files = []) {
   const { FEATURES } = require('../lib/features')
   const total = { passed: 0, failed: 0 }
@@ -55,7 +55,7 @@ async function runFeatures (names, files = []) {
   return total
 }
 
-/** A feature, and those that use it or its users. */
+/** A feature, and all features that use it directly or indirectly. */
 function withUsers (name, features, found = new Set([name])) {
   for (const [user, { uses = [] }] of Object.entries(features)) {
     if (!uses.includes(name) || found.has(user)) continue
@@ -66,7 +66,7 @@ function withUsers (name, features, found = new Set([name])) {
 }
 
 async function runWithout (names, given) {
-  const directory = mkdtempSync(path.join(tmpdir(), 'lt-')) // short: a long path cuts off the warnings that tests look at
+  const directory = mkdtempSync(path.join(tmpdir(), 'lt-')) // short, because a long path truncates the warnings that tests check
   try {
     const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' }).split('\0').filter(Boolean)
     const isGone = (file) => names.some((name) => file === `lib/features/${name}.js` || file.startsWith(`lib/features/${name}/`))
@@ -80,11 +80,11 @@ async function runWithout (names, given) {
     const [, passed, failed] = /(\d+) passed, (\d+) failed\s*$/.exec(output) ?? ['', 0, 1]
     return { passed: Number(passed), failed: Number(failed), output }
   } finally {
-    rmSync(directory, { recursive: true, force: true, maxRetries: 5 }) // a process that had to be ended may still write
+    rmSync(directory, { recursive: true, force: true, maxRetries: 5 }) // a process that had to be stopped may still write
   }
 }
 
-/** The table without some of its rows, each of which begins and ends with a line that has two spaces before it. */
+/** Removes rows from the table. Each row begins and ends with a line that is indented by two spaces. */
 function withoutRows (table, names) {
   return names.reduce((text, name) => {
     const row = new RegExp(`^  '?${name}'?: \\{[^]*?^  \\},?\\n`, 'm')
@@ -93,11 +93,11 @@ function withoutRows (table, names) {
   }, table)
 }
 
-/** Whether a test is of one of the features: it, or what it requires of the tests, says so or requires a file that is gone. */
+/** Whether a test belongs to one of the features: the file, or a test file that it requires, names the feature or requires a removed file. */
 function isOf (file, names, isGone, seen = new Set()) {
   seen.add(file)
   const [, said = ''] = FEATURE.exec(readFileSync(path.join(ROOT, file), 'utf8')) ?? []
-  return said.split(', ').some((name) => names.includes(name)) || requiredBy(file).some(({ target }) => { // undefined: what a test writes into a program of its own
+  return said.split(', ').some((name) => names.includes(name)) || requiredBy(file).some(({ target }) => { // undefined: a require in a program that a test writes
     return target !== undefined && (isGone(target) || (target.startsWith('test/') && !seen.has(target) && isOf(target, names, isGone, seen)))
   })
 }

@@ -2,8 +2,8 @@
 
 // npm run docs
 //
-// Makes the site of docs/, which fails where a page links to one that is not there, and serves it. What makes it is installed here.
-// npm run test:suite -- site tests it.
+// Builds the site of docs/ and serves it. The build fails if a page links to a missing page. The tools for it are installed in this
+// folder. npm run test:suite -- site tests it.
 
 const { existsSync, statSync } = require('node:fs')
 const path = require('node:path')
@@ -12,7 +12,7 @@ const { run } = require('../scripts/run')
 const { makePages } = require('./pages')
 
 const BUILT = path.join(__dirname, '.cache', 'dist')
-const PORT = 5173 // Vite's own
+const PORT = 5173 // Vite's default
 
 module.exports = { build, serve, BUILT }
 
@@ -25,7 +25,7 @@ async function build () {
   await step('node_modules/.bin/vitepress', ['build'])
 }
 
-/** The site on the loopback: on this port or the next free one, where it is not 0. */
+/** Serves the site on the loopback interface, on this port or the next free one; 0 takes any free port. */
 async function serve (port) {
   const { preview } = await import(pathToFileURL(path.join(__dirname, 'node_modules', 'vite', 'dist', 'node', 'index.js')))
   const server = await preview({ root: __dirname, configFile: false, appType: 'mpa', logLevel: 'error', build: { outDir: BUILT }, preview: { host: '127.0.0.1', port } })

@@ -1,8 +1,8 @@
 'use strict'
 
-// The repository's pages → site/.cache/pages, as VitePress reads them. They stay where they are in the repository, so that
-// their links to each other hold. What they link to beside pages becomes a page too: a folder, a file of code.
-// llms.txt says which pages there are, in which order, and the site serves it with the pages as they are written.
+// Copies the repository's pages to site/.cache/pages, where VitePress reads them. They keep their paths, so that links between them work.
+// A folder or code file that a page links to becomes a page too. llms.txt lists the pages and their order. The site also serves llms.txt,
+// and the pages as markdown.
 
 const { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } = require('node:fs')
 const { dirname, extname, join, posix } = require('node:path')
@@ -31,7 +31,7 @@ function listed () {
   return sections().flatMap(({ links }) => links.map(({ path }) => path))
 }
 
-/** Where something of the repository is in the site. */
+/** The path in the site of a file in the repository. */
 function pageOf (path) {
   if (path in TYPES) return `api/${TYPES[path]}.md`
   if (path.endsWith('.md')) return path.replace(/README\.md$/, 'index.md')
@@ -55,8 +55,8 @@ function makePages () {
   for (const [path, name] of Object.entries(TYPES)) write(`${name}.d.ts`, asModule(read(path)), DECLARATIONS)
 }
 
-// TypeDoc calls `export =` of a function with a namespace a module with a namespace `export=`: it gets a module, which is
-// what an import makes of it.
+// TypeDoc documents `export =` of a function with a namespace as a module with a namespace `export=`. This rewrites it as the module that
+// an import sees.
 function asModule (types) {
   return types
     .replace(/^declare namespace lightTrace \{\n(.*?)^\}\n/ms, '$1')
@@ -74,7 +74,7 @@ function makePage (path, waiting) {
   return codePage(path)
 }
 
-/** A page whose relative links lead to what the site makes of their targets. A page that is named in code becomes a link. */
+/** Reads a page and makes its relative links lead to the site's version of their targets. A page name in code becomes a link. */
 function linked (path, waiting) {
   const names = new Set(listed())
   return read(path).split(CODE).map((part, index, parts) => {

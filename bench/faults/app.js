@@ -1,6 +1,6 @@
 'use strict'
 
-// The app that is asked, traced or not, and what it must answer.
+// The app under test, with or without tracing, and the responses that are expected of it.
 
 const net = require('node:net')
 const { once } = require('node:events')
@@ -9,14 +9,14 @@ const lightTrace = require('../..')
 const { answerOf } = require('./client')
 
 const PATHS = ['/', '/items/7', '/', '/missing', '/', '/items/8', '/', '/error']
-// An answer is whole when nothing has come for so long.
+// A response is complete when no data has arrived for this long.
 const QUIET_MS = 100
 
 module.exports = { startApp, expectedRequests }
 
 // trace: light-trace's options, or null
 async function startApp (trace) {
-  // What is told of losses goes nowhere: writing it to a terminal would be measured too.
+  // Warnings about losses are discarded: writing them to a terminal would be measured too.
   const app = Fastify({ logger: { level: 'warn', stream: { write () {} } }, forceCloseConnections: true })
   if (trace !== null) await app.register(lightTrace, trace)
   app.get('/', async () => ({ hello: 'world' }))
@@ -29,7 +29,7 @@ async function startApp (trace) {
   return { app, port: app.server.address().port, close: () => app.close() }
 }
 
-// What bare Fastify answers is what everybody must answer.
+// Every app must answer what bare Fastify answers.
 async function expectedRequests (port) {
   const requests = []
   for (const path of PATHS) {

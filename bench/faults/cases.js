@@ -1,23 +1,23 @@
 'use strict'
 
-// What the collector does wrong, by the rows of the fault matrix. `how` is a behaviour of test/support/fake-collector.js.
-// `happened` says of the plugin's counts and the collector's whether the fault was there at all.
+// Collector faults, by row of the fault matrix. `how` is a behaviour of test/support/fake-collector.js. `happened` checks, from the
+// plugin's and the collector's counts, that the fault really occurred.
 
-// The control that must be seen: as much as a careless exporter would hold the loop.
+// A control that the method must detect: blocks the loop for as long as a careless exporter would.
 const STALL_MS = 3
 const STALL_EVERY_MS = 30
 
-// Small, so that it is full after a second: chunks are compressed, then evicted, all the time.
+// Small enough to be full after a second, so that chunks are constantly compressed and then evicted.
 const SMALL = { maxBytes: 1024 * 1024, flushDelayMs: 50 }
-// The least that has chunks of full size.
+// The smallest buffer that has full-sized chunks.
 const MIDDLE = { maxBytes: 8 * 1024 * 1024, flushDelayMs: 50 }
 const ROOMY = { flushDelayMs: 50 }
-// A healthy collector on a busy machine is slower than one thinks.
+// Generous, because even a healthy collector can be slow on a busy machine.
 const TIMEOUT_MS = 1000
-// Where the answer does not come at all, so that there is one in each slice or two.
+// For collectors that never answer, so that there is a timeout every slice or two.
 const SHORT_TIMEOUT_MS = 200
 
-// What waits is compressed in between: the oldest must go although it shrinks to a tenth.
+// Buffered chunks are compressed between fills. This many fills make it drop the oldest even though they shrink to a tenth.
 const FILLS = 20
 
 const RECORDED = { sampler: 'always_off', keep: { recorder: true } }

@@ -1,14 +1,14 @@
 'use strict'
 
-// Asks one app over raw sockets at a fixed rate. A request's time counts from when it was due, so that a loop that was held
-// is seen by every request that it held; its answer is held against the expected one, byte for byte.
+// Sends requests to one app over raw sockets at a fixed rate. A request's latency counts from when it was due, so a blocked loop shows
+// in every request that it delayed. Each response is compared with the expected one, byte for byte.
 
 const net = require('node:net')
 const { once } = require('node:events')
 
 const CONNECTIONS = 20
 const TICK_MS = 1
-// The one part of an answer that may differ.
+// The only part of a response that may differ.
 const DATE = /\r\nDate: [^\r]*/
 
 class Client {
@@ -16,14 +16,14 @@ class Client {
   answered = 0
   #idle = []
   #sockets = []
-  #due = [] // when each request was due that has no connection yet
+  #due = [] // due times of the requests that have no connection yet
   #requests
   #latencies = []
   #turn = 0
   #onSettled = null
   #left = 0
 
-  // requests: [{ bytes, answer: Buffer without its Date, length: with it }]
+  // requests: [{ bytes, answer: Buffer without its Date, length: including the Date }]
   constructor (requests) {
     this.#requests = requests
   }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The scripted collector of the fault tests in a process of its own. Messages: { how }, { isDown }, { flapEveryMs },
-// 'count'; each is answered when it is done.
+// Runs the scripted collector of the fault tests in its own process. Messages: { how }, { isDown }, { flapEveryMs }, 'count'. It replies
+// to each once it is done.
 
 const { setTimeout: pause } = require('node:timers/promises')
 const { startFakeCollector } = require('../../test/support/fake-collector')
@@ -48,7 +48,7 @@ async function flap (collector) {
   }
 }
 
-// What has been counted is forgotten: there will be millions of spans.
+// Discards the requests that it has counted: a run produces millions of spans.
 function count ({ requests }) {
   for (const { spans, headers } of requests.splice(0)) {
     counts.requests++

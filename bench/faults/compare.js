@@ -1,6 +1,6 @@
 'use strict'
 
-// Slices → by how much those with a fault are slower than the bare ones beside them.
+// Calculates how much slower the slices with a fault are than the bare slices next to them.
 
 const { median, medianInterval, quantile } = require('../run/statistics')
 
@@ -8,18 +8,18 @@ const LIMIT_MS = 1
 
 module.exports = { compare, verdict }
 
-// bare[i] and bare[i + 1] are the slices before and after slices[i]; each is a list of latencies in ms.
+// bare[i] and bare[i + 1] are the slices before and after slices[i]. Each slice is a list of latencies in ms.
 function compare (bare, slices) {
   return {
     over: medianInterval(differences(bare, slices, 0.99)),
     overP50: medianInterval(differences(bare, slices, 0.5)),
-    calm: calmest(slices) - calmest(bare), // as bench:paired has it: what is left where nobody else disturbs
+    calm: calmest(slices) - calmest(bare), // what is left when nothing else disturbs the run
     bareP99: median(bare.map((latencies) => quantile(latencies, 0.99))),
     bareP50: median(bare.map((latencies) => quantile(latencies, 0.5)))
   }
 }
 
-// What speaks against a row, or ''.
+// The reason why a row is bad, or ''.
 function verdict ({ isStalled, over, wrong, hasHappened }) {
   if (wrong > 0) return `  WRONG: ${wrong} answers differ`
   if (!hasHappened) return '  INVALID: the fault did not happen'

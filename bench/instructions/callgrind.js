@@ -1,26 +1,25 @@
 'use strict'
 
-// Reads what callgrind wrote: which function ran how many instructions, by kind.
+// Reads callgrind's output: how many instructions each function executed, by kind.
 //
-// Node's binary names its builtins and its native functions; what has only an address is JavaScript that V8 compiled.
-// V8's compiler and its garbage collector call what others call too (malloc, memcpy), so these two are counted with all
-// that they call.
+// Node's binary has symbols for builtins and native functions. A function that has only an address is JavaScript that V8 compiled.
+// V8's compiler and garbage collector call shared functions (malloc, memcpy), so these two are counted inclusive of their callees.
 
 const fs = require('node:fs')
 
 const COMPILER = /^v8::internal::Runtime_\w*(?:Compile|Optimi[sz]e|BytecodeBudgetInterrupt|Tier)\w*\(/
-// Not the lambda that CollectGarbage runs by way of another function: what it calls would be counted twice.
+// Excludes the lambda that CollectGarbage runs through another function: its callees would be counted twice.
 const COLLECTOR = /^v8::internal::(?!.*\{lambda)(?:Heap::CollectGarbage\(|IncrementalMarkingJob::Task::RunInternal|IncrementalMarking::AdvanceOnAllocation|Heap::FinalizeIncrementalMarking)/
 const KINDS = ['javascript', 'builtins', 'gc', 'native']
 
-const RECURSION = /'\d+$/ // callgrind's mark for a function that runs within itself
+const RECURSION = /'\d+$/ // callgrind's suffix for recursive calls
 
 module.exports = { readProfile, KINDS }
 
 /**
  * @param {string} file
  * @returns {{ total: number, javascript: number, builtins: number, gc: number, native: number, compiler: number,
- *   functions: Map<string, number> }} total is without the compiler; functions have their own instructions, by name or address
+ *   functions: Map<string, number> }} total excludes the compiler; functions: self cost, by name or address
  */
 function readProfile (file) {
   const functions = new Map()
@@ -43,7 +42,7 @@ function readProfile (file) {
   return { total, javascript, builtins, ...apart, native: total - javascript - builtins - apart.gc, functions }
 }
 
-// The format: valgrind's manual, "Callgrind Format Specification". Names are written once, then by number.
+// Format: "Callgrind Format Specification" in valgrind's manual. A name is written out once, then referred to by number.
 function readLines (text, onOwn, onCall) {
   const names = new Map()
   let caller = ''
@@ -61,7 +60,7 @@ function readLines (text, onOwn, onCall) {
   }
 }
 
-// A line number, absolute or relative to the last one, and what it cost.
+// A cost line begins with a line number, absolute or relative to the previous one, and ends with the cost.
 function isCostLine (line) {
   const first = line.charCodeAt(0)
   return (first >= 0x30 && first <= 0x39) || first === 0x2b || first === 0x2d || first === 0x2a

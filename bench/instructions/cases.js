@@ -1,34 +1,33 @@
 'use strict'
 
-// What is counted, as data: the cases of ../cases.js under the names of a developer's command line.
+// The cases to count, as data: those of ../cases.js, under short names for the command line.
 //
-// against   the case that the difference is taken to
-// of        the same in ../cases.js
-// guard     true: CI counts it and looks at what V8 gives up; COUNTED: it counts it, without its baseline, which is Fastify's own
-// warmUp    how many requests at most
-// requests  how many are counted at least
-// pipelining    how many requests are under way on a connection; none: one
-// connections   how many there are; none: one
-// isCollected   false: what the collector of garbage takes is not in the total. A call leaves so much that a major collection, of
-//           tens of millions of instructions, falls into some windows once and into others twice
-
-// turns     [without, with]: windows of both in turn in one process, see ../server/call-channels.js; the difference is taken from
-//           each window to the one beside it, and needs no baseline. Between two processes of one program that make calls there
-//           is more than a call's span costs, in what V8 compiles and in native code
+// against   the baseline case
+// of        the case's name in ../cases.js
+// guard     true: CI counts it and checks its deoptimisations; COUNTED: CI only counts it, without its baseline, which is only Fastify
+// warmUp    maximum number of warm-up requests
+// requests  minimum number of counted requests
+// pipelining    requests in flight per connection; default: one
+// connections   number of connections; default: one
+// isCollected   false: garbage collection is not in the total. A call leaves so much garbage that a major collection, which takes
+//           tens of millions of instructions, happens once in some windows and twice in others
+// turns     [without, with]: one process alternates windows of both states, see ../server/call-channels.js. The difference is taken
+//           between neighbouring windows, so no baseline is needed. Two processes of one program that makes calls differ by more
+//           than the cost of a call's span, in what V8 compiles and in native code
 
 const { cases, others, asksCaller, HEADLINE_NODE } = require('../cases')
 
 const BASE = 'bare'
 const COUNTED = 'counted'
-// Of a request that takes several times as many instructions V8 has compiled what it will after fewer: from then on it compiles
-// as few functions for each 10,000 requests as ever after (`--trace-opt`).
+// A request that takes several times as many instructions needs fewer repetitions to get compiled. After this many, V8 compiles as few
+// functions per 10,000 requests as it does from then on (`--trace-opt`).
 const LONG_WARM_UP = 40_000
-// Each window has the sending of all that its requests have left. Metrics are collected once a minute: ten thousand requests would
-// pay for what tens or hundreds of thousands of a busy service share.
+// Each window includes sending everything that its requests produced. Metrics are collected once a minute, and the requests of a window
+// share that cost. Ten thousand are too few: on a busy service it is shared by tens or hundreds of thousands.
 const minute = { requests: 40_000 }
 const call = { warmUp: LONG_WARM_UP, isCollected: false }
 const real = call
-const other = { warmUp: 20_000 } // so that CI does not take longer than it must; after 15,000 and after 40,000 they differ by less than two processes do
+const other = { warmUp: 20_000 } // keeps CI short: counts after 15,000 and after 40,000 requests differ by less than two processes do
 const callSpan = { ...call, turns: ['nobody', 'spans'], against: null }
 const listened = { ...call, turns: ['nobody', 'listened'], against: null }
 const pipelined = { pipelining: 10 }
@@ -45,22 +44,22 @@ const table = [
   { name: 'hook-clock', of: 'hook-steps', label: '+ the clock, twice', options: { steps: 5 } },
   { name: 'disabled', of: 'lighttrace-off', label: 'light-trace, OTEL_SDK_DISABLED', guard: true },
   { name: 'unsampled', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', guard: true },
-  // Until the ring has been filled a few times.
+  // The warm-up fills the recorder's ring a few times.
   { name: 'recorded', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, with the recorder', options: { plugin: { sampler: 'always_off', keep: { recorder: true } } } },
   { name: 'not-sent', of: 'lighttrace-100', label: "light-trace, `exporter: 'none'`", options: { plugin: { exporter: 'none' } }, delivers: false },
   { name: 'delivered', of: 'lighttrace-100', label: 'light-trace, every request', guard: true },
   { name: 'beside', of: 'lighttrace-beside', against: 'delivered' },
   { name: 'unrouted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `spans.unrouted`', options: { plugin: { spans: { unrouted: true } } } },
   { name: 'omitted', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, with `omitAttributes`', options: { plugin: { omitAttributes: ['client.address', 'network.peer.*', 'user_agent.original', 'url.query'] } } },
-  // Under callgrind every beat is late: no threshold that it could reach, and so no stack is asked for.
+  // Under callgrind every beat is late. The threshold is too high to reach, so no stack is requested.
   { name: 'blocked-loop', of: 'lighttrace-100', against: 'delivered', label: 'light-trace, every request, `slow.blockedLoop`', options: { plugin: { slow: { blockedLoop: { afterMs: 600_000 } } } } },
   { name: 'delivered-long', of: 'lighttrace-100', label: 'light-trace, every request', ...minute },
   { name: 'metrics', of: 'lighttrace-100', against: 'delivered-long', label: 'light-trace, every request, with metrics', options: { plugin: { metrics: true } }, ...minute },
   { name: 'unsampled-long', of: 'lighttrace-unsampled', label: 'light-trace, no request sampled', ...minute },
   { name: 'metrics-unsampled', of: 'lighttrace-unsampled', against: 'unsampled-long', ...minute, label: 'light-trace, no request sampled, with metrics', options: { plugin: { sampler: 'always_off', metrics: true } } },
-  // What 1 % of the requests leave behind: a process that has the collector's connection with and without metrics.
+  // The baseline has 1 % sampled, so that both processes have a connection to the collector, with and without metrics.
   { name: 'one-percent', of: 'lighttrace-1', ...minute },
-  // Under callgrind a second has so few requests that a tenth of them is taken.
+  // Under callgrind so few requests run per second that this limit samples a tenth of them.
   { name: 'per-second', of: 'lighttrace-1', against: 'one-percent', label: 'light-trace, `sampler: { perSecond: 10 }`', options: { plugin: { sampler: { perSecond: 10 } } }, spans: { least: 1e-6 }, ...minute },
   { name: 'keep-errors', of: 'lighttrace-unsampled', against: 'unsampled', label: 'light-trace, no request sampled, `keep: { errors: true }`', options: { plugin: { sampler: 'always_off', keep: { errors: true } } } },
   ...[[1, 'one value'], [100, 'a hundred values in turn'], [1e9, 'a value that never comes again']].map(([tenants, values]) => (
@@ -73,7 +72,7 @@ const table = [
   { name: 'logger', of: 'lighttrace-logs', against: 'bare-logger', label: 'light-trace, logger on' },
   { name: 'bare-attributes', of: 'bare-kept-tick', label: 'Fastify', like: 'lighttrace-attributes' },
   { name: 'attributes', of: 'lighttrace-attributes', against: 'bare-attributes', label: 'light-trace, twenty attributes and a child span' },
-  // A real request, with the collection of its metrics once a window.
+  // The real request. Its metrics are collected once per window.
   { name: 'bare-real', of: 'bare-real', against: null, ...real },
   { name: 'floor-real', of: 'floor-real', against: 'bare-real', ...real },
   { name: 'real', of: 'lighttrace-real', against: 'bare-real', guard: COUNTED, ...real },
@@ -84,12 +83,12 @@ const table = [
     { name: `floor-real-${name}`, of: `floor-real-${name}`, against: `bare-real-${name}`, ...real },
     { name: `real-${name}`, of: `lighttrace-real-${name}`, against: `bare-real-${name}`, ...real }
   ]),
-  // What a cache of the hot path makes dear where its values do not come again.
+  // The cost of a cache miss in the hot path, where values do not repeat.
   ...others.flatMap((name) => [
     { name: `bare-${name}`, of: `bare-${name}`, against: null, ...other },
     { name, of: `lighttrace-${name}`, against: `bare-${name}`, guard: guardOf(name), ...other }
   ]),
-  // The load of the seeds' table: ten under way on a connection, and a hundred connections of them.
+  // The load of bench/seeds.js: ten requests in flight on one connection, then on each of a hundred.
   { name: 'bare-pipelined', of: 'bare-kept-tick', against: null, label: 'Fastify, ten pipelined', ...pipelined },
   { name: 'floor-pipelined', of: 'hook-steps', against: 'bare-pipelined', label: 'The floor, ten pipelined', options: { steps: 4 }, ...pipelined },
   { name: 'unsampled-pipelined', of: 'lighttrace-unsampled', against: 'bare-pipelined', label: 'light-trace, no request sampled, ten pipelined', guard: COUNTED, ...pipelined },
@@ -129,12 +128,12 @@ const table = [
 
 module.exports = { table, chooseCases, guarded, examined, HEADLINE_NODE }
 
-// The others are ways of these, and of the hello world.
+// CI leaves out the others: they are variants of these, or of the hello world.
 function guardOf (name) {
   return ['proxied', 'fresh', 'query', 'propagated', 'throws'].includes(name) && COUNTED
 }
 
-// like: whose route and headers a baseline has
+// like: the case whose route and headers a baseline takes
 function withCase ({ of, like, options, route, label, delivers, spans, against = BASE, guard = false, isCollected = true, warmUp = Infinity, requests = 0, pipelining = 1, connections = 1, turns, name }) {
   const found = caseNamed(of)
   const request = like === undefined ? found : caseNamed(like)
@@ -161,12 +160,12 @@ function withCase ({ of, like, options, route, label, delivers, spans, against =
   }
 }
 
-/** The names of what CI looks at with V8's eyes, too. */
+/** The names of the cases whose deoptimisations CI checks. */
 function examined () {
   return table.filter(({ guard }) => guard === true).map(({ name }) => name)
 }
 
-/** The names of what CI counts. */
+/** The names of the cases that CI counts. */
 function guarded () {
   return table.filter(({ guard }) => guard !== false).map(({ name }) => name)
 }
@@ -177,7 +176,7 @@ function caseNamed (name) {
   return found
 }
 
-/** @param {string[] | undefined} names; none: all. In their order, each after its baseline. */
+/** @param {string[] | undefined} names default: all. Keeps their order, and puts each after its baseline. */
 function chooseCases (names) {
   if (names === undefined) return table
   const wanted = new Set()

@@ -1,9 +1,9 @@
 'use strict'
 
-// One process of one case under callgrind: warmed up, then windows of requests, each with a profile of its own.
+// Runs one process of one case under callgrind: a warm-up, then windows of requests, each with its own profile.
 //
-// V8 is made deterministic, and compiles on the one thread there is: what differs from one process to the next is when
-// the kernel hands over bytes, and which request finds a timer due.
+// V8 is deterministic and compiles on its only thread. What still varies between processes is when the kernel delivers bytes, and
+// which request a timer fires in.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -19,40 +19,42 @@ const { readProfile, KINDS } = require('./callgrind')
 const { readSymbols, nameFunctions } = require('./symbols')
 
 const V8_FLAGS = ['--predictable', '--single-threaded', '--hash-seed=1', '--random-seed=1']
-// Only what is in no file may have changed since it ran: to ask of Node's own code too makes a start half as long again.
+// Checks for self-modifying code only in memory that is not mapped from a file: including Node's own code makes a start take half as
+// long again.
 const CALLGRIND = ['--tool=callgrind', '--smc-check=all-non-file', '--instr-atstart=no']
-// For cases that say `isCollected: false`: few collections of the young generation, and one major one, early in the warm-up. It has
-// V8 give up all code for classes of which no object is alive, some hundred functions: where it came by itself, into one case's
-// window and not into another's, a request took 30,000 more for the next 20,000 requests.
+// For cases with `isCollected: false`: few young-generation collections, and one major collection, early in the warm-up. A major
+// collection makes V8 discard all code for classes that have no live objects, a hundred functions or so. When it happened by itself in
+// one case's window and not in the other's, a request took 30,000 more instructions for the next 20,000 requests.
 const FEW_COLLECTIONS = ['--min-semi-space-size=64', '--max-semi-space-size=64', '--initial-old-space-size=1024', '--expose-gc']
 const COLLECTED_AFTER = 0.25 // of the warm-up
-const GIVEN_UP = '[bailout (kind: ' // in the line of --trace-deopt
+const GIVEN_UP = '[bailout (kind: ' // in a line printed by --trace-deopt
 const ANSWER_MS = 15 * 60_000
-// Under valgrind a request takes some thirty times as long, on a busy machine more. A flush timer that runs on the wall's
-// clock would send as many times more often for each request, and each time costs: what is counted would be the machine's
-// load. So that it fires as often per request as without valgrind, or less: what is full is sent all the same, and the rest
+// Under valgrind a request takes about thirty times as long, and more on a busy machine. A flush timer that runs on wall-clock time
+// would then fire that many times more often per request, each time at a cost, and the count would depend on the machine's load. These
+// intervals make timers fire no more often per request than without valgrind. Full chunks are still sent at once, and the rest is sent
 // when the count ends.
 const SLOW_TIMERS = {
   OTEL_BSP_SCHEDULE_DELAY: '600000',
-  // No timer collects metrics: the flush at the end of a window does, once, as in a service that answers a window's requests a minute.
+  // Metrics are collected once per window, by the flush at its end and not by a timer. That matches a service that answers a window's
+  // requests in a minute.
   OTEL_METRIC_EXPORT_INTERVAL: '3600000',
-  LIGHT_TRACE_SLOW_AFTER_MS: '3600000', // no request is slow by this clock
-  LIGHT_TRACE_COUNTED: 'valgrind' // for server.js: a collector that is down is asked more rarely
+  LIGHT_TRACE_SLOW_AFTER_MS: '3600000', // by this clock no request is slow
+  LIGHT_TRACE_COUNTED: 'valgrind' // read by server.js, which then slows down retries to a collector that is down
 }
 
-// Of a case that is counted in turns: rounds of windows, and of slices of its warm-up.
+// For a case counted in turns: rounds of windows, and of warm-up slices.
 const ROUNDS = 8
 const WARM_UP_ROUNDS = 10
-const SERVER_SPANS = 1 // of a request whose call has none
+const SERVER_SPANS = 1 // per request, in windows where the call has no span
 
 module.exports = { countProcess, startCounted, sendRequests, V8_FLAGS }
 
 /**
  * @param {object} testCase of cases.js
  * @param {{ binary: string, root: string, load, sink, down: number, warmUp: number, requests: number, windows: number, rounds?: number,
- *   functions?: boolean, isTraced?: boolean }} options isTraced: what V8 gives up is counted
+ *   functions?: boolean, isTraced?: boolean }} options isTraced: count the deoptimisations
  * @returns {Promise<{ windows: object[], functions: Map | null, spans: object | null, runtime: string, deoptimisations: number | null }>}
- *   instructions per request: { total, javascript, builtins, gc, native, compiler } of each window; by function of the last one
+ *   windows: instructions per request, { total, javascript, builtins, gc, native, compiler }; functions: those of the last window
  */
 async function countProcess (testCase, options) {
   const { windows, rounds = ROUNDS, functions = false, isTraced = false } = options
@@ -97,7 +99,8 @@ async function countProcess (testCase, options) {
   }
 }
 
-// What is sent once a minute is sent in between: V8 gives functions up when they meet its socket, and is to have compiled them again.
+// Flushes in the middle, because metrics would otherwise first be sent after the warm-up. V8 deoptimises functions when they first meet
+// that socket, and needs time to compile them again.
 async function warmUpOnce (server, testCase, options, requests) {
   const first = Math.ceil(requests * (testCase.isCollected ? 0.5 : COLLECTED_AFTER))
   await sendRequests(server, testCase, options, first)
@@ -106,7 +109,7 @@ async function warmUpOnce (server, testCase, options, requests) {
   await sendRequests(server, testCase, options, requests - first)
 }
 
-// What V8 compiles, it compiles for both.
+// Alternates during the warm-up too, so that V8 compiles for both states.
 async function warmUpInTurns (server, testCase, options, requests) {
   for (const [i, state] of inTurns(testCase.turns, WARM_UP_ROUNDS).entries()) {
     if (i === WARM_UP_ROUNDS * testCase.turns.length * COLLECTED_AFTER) await ask(server, 'collect', undefined, ANSWER_MS)
@@ -116,19 +119,19 @@ async function warmUpInTurns (server, testCase, options, requests) {
   }
 }
 
-// a b b a a b b a …: what drifts does it to both alike.
+// a b b a a b b a …: drift affects both equally.
 function inTurns (turns, rounds) {
   return Array.from({ length: rounds }, (_, i) => i % 2 === 0 ? turns : [...turns].reverse()).flat()
 }
 
-/** Starts a case's server behind `command`, a list of words that Node's own follow. */
+/** Starts a case's server under `command`, a list of words that precede Node's command line. */
 function startCounted (testCase, { binary, flags: nodeFlags = [], root, sink, down }, command, flags = []) {
   const [file, ...args] = [...command, binary, ...nodeFlags, ...V8_FLAGS, ...(testCase.isCollected ? [] : FEW_COLLECTIONS), ...flags, path.join(__dirname, 'server.js')]
   const env = { ...environmentOf(testCase, sink, down), ...(command[0] === 'valgrind' && SLOW_TIMERS), LIGHT_TRACE_ROOT: root }
   return start(spawnPinned('counted', file, args, { env, title: testCase.name }), ANSWER_MS)
 }
 
-/** One connection, one request at a time, unless the case has more: nothing depends on how the two processes happen to interleave. */
+/** One connection with one request at a time, unless the case asks for more, so that the two processes cannot interleave differently. */
 function sendRequests (server, { route, headers, isFresh, pipelining, connections: ofCase }, { load }, requests, connections = ofCase) {
   const [request] = expectedAnswers(route)
   return ask(load, 'slice', { ...request, headers: { ...request.headers, ...headers }, port: server.ready.port, isFresh, requests, connections, pipelining }, ANSWER_MS)
@@ -144,7 +147,7 @@ function perRequest (profile, requests, { isCollected }) {
   return counted
 }
 
-// A case that loses one, or makes more or fewer than it should, is no figure.
+// Rejects a case that loses spans, or makes more or fewer than expected: its count is not valid.
 function spansBetween ({ name, delivers, spans }, before, after, requests) {
   if (before === null) return null
   const counted = { requests, created: after.created - before.created, delivered: after.delivered - before.delivered }

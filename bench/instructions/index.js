@@ -1,21 +1,21 @@
 'use strict'
 
-// npm run bench:instructions: how many instructions a request takes, by callgrind, with a V8 that is made deterministic.
-// It repeats to about half a percent however busy the machine is, so two commits can be told apart by it. It knows nothing of
-// caches, of the kernel, and of how soon V8 is done compiling: that is what npm run bench is for.
+// npm run bench:instructions counts the instructions per request, with callgrind and a deterministic V8. Results repeat to about half a
+// percent even on a busy machine, so they can compare two commits. They do not reflect caches, the kernel, or how soon V8 finishes
+// compiling. For those, use npm run bench.
 //
-//   --case delivered          only this case and its baseline; may be given more than once; none: all
-//   --quick                   one process a case: a comparison of two cases takes below three minutes
-//   --tree /path/to/checkout  each light-trace case with that checkout's light-trace too: before and after in one command
-//   --node 22                 another Node than the headline's; may be given more than once. 22-frames: with --experimental-async-context-frame
-//   --processes 3             so many of each case on the headline's Node, one on the others
-//   --warm-up 1000            another number of requests: whether a case works is seen soon, what it counts is no figure then
-//   --requests 40000          how many are counted at a time: what is sent at the end of each window, metrics above all, is shared by them
-//   --windows 1               how many times these requests are counted in a process
-//   --parallel 2              processes at a time; nothing but the time it takes depends on it
-//   --functions               shows what each function takes more or less than in the baseline
-//   --publish                 writes bench/results/instructions.json, which `npm run docs:figures` makes tables of
-//   --counted                 with --case: baselines that stand in that file are not counted again
+//   --case delivered          only this case and its baseline; can be repeated; default: all
+//   --quick                   one process per case: comparing two cases takes less than three minutes
+//   --tree /path/to/checkout  also runs each light-trace case with that checkout: before and after in one command
+//   --node 22                 a Node other than the headline's; can be repeated. 22-frames adds --experimental-async-context-frame
+//   --processes 3             processes per case on the headline's Node; other Nodes get one
+//   --warm-up 1000            the number of warm-up requests: a small one shows quickly whether a case works, but its count is not valid
+//   --requests 40000          requests per window; they share the cost of what is sent at its end, mainly the metrics
+//   --windows 1               windows per process
+//   --parallel 2              processes at a time; affects only the duration
+//   --functions               shows the difference to the baseline for each function
+//   --publish                 writes bench/results/instructions.json, the source of the tables of `npm run docs:figures`
+//   --counted                 with --case: does not count baselines again that are in that file already
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
@@ -34,7 +34,7 @@ const { consoleRows, functionRows } = require('../report/instructions-table')
 const { KINDS } = require('./callgrind')
 
 const ROOT = path.join(__dirname, '../..')
-// Processes are repeated until the median is known to half of what is worth talking about, or until this many.
+// Runs more processes until the interval is half of the smallest difference that matters, or up to processesMax.
 const FULL = { warmUp: 120_000, requests: 10_000, windows: 2, processesMin: 3, processesMax: 8, halfWidthMax: 100 }
 const QUICK = { ...FULL, processesMin: 1, processesMax: 1 }
 
@@ -80,9 +80,9 @@ async function countOn (node, values) {
     parallel: Number(values.parallel),
     onCase (row, sofar) {
       console.error(`${row.name}: ${Math.round(row.total.median)} (${row.processes} × ${Math.round(row.seconds / row.processes)} s)`)
-      if (values.publish) publish(sofar()) // what is counted so far: it takes long
+      if (values.publish) publish(sofar()) // saves partial results, because a full count takes long
     },
-    onFailure ({ name }, error) { // the others are figures all the same
+    onFailure ({ name }, error) { // the other cases are still valid
       console.error(`${name} could not be counted: ${error.message}`)
       process.exitCode = 1
     }
@@ -98,7 +98,7 @@ function profileOf (node, { quick, processes, 'warm-up': warmUp, requests, windo
   return { ...profile, processesMin: count, processesMax: count }
 }
 
-// The other checkout's figure stands before this one's, and is what this one's is compared with.
+// The other checkout's row comes first and is the one to compare with.
 function withTree (testCase, tree) {
   if (tree === undefined || !testCase.setup.endsWith('/light-trace')) return [testCase]
   const there = { ...testCase, name: `${testCase.name} there`, root: path.resolve(tree) }
@@ -161,13 +161,13 @@ async function countCase (testCase, options) {
   const { name, label, against, before, guard, isCollected } = testCase
   const warmUp = Math.min(options.warmUp, testCase.warmUp)
   const { commit, ...code } = describeCommit(ROOT)
-  const hot = testCase.setup.endsWith('/light-trace') ? code.hot : null // nothing of ours runs in the others
+  const hot = testCase.setup.endsWith('/light-trace') ? code.hot : null // the other setups run none of our code
   const kinds = Object.fromEntries([...KINDS, 'compiler'].map((kind) => [kind, mean95(processes.map(({ windows }) => ofWindows(windows, kind))).median]))
   const row = { name, label, against, before, guard, commit, hot, runtime: processes[0].runtime, processes: processes.length, requests: Math.max(options.requests, testCase.requests), warmUp, isCollected, total, ...kinds, spans: sumSpans(processes), deoptimisations: processes[0].deoptimisations }
   if (testCase.turns !== undefined) row.inTurns = overInTurns(processes, testCase)
   row.seconds = Math.round((performance.now() - started) / 1000)
   const { functions, functionsBefore } = processes.at(-1)
-  return Object.defineProperties(row, { functions: { value: functions }, functionsBefore: { value: functionsBefore } }) // too many for a results file
+  return Object.defineProperties(row, { functions: { value: functions }, functionsBefore: { value: functionsBefore } }) // non-enumerable: too large for a results file
 }
 
 function ofWindows (windows, kind) {
@@ -175,7 +175,7 @@ function ofWindows (windows, kind) {
 }
 
 /**
- * The difference of each window to the one beside it, of all processes.
+ * The difference between neighbouring windows, over all processes.
  * @param {{ windows: object[] }[]} processes of countProcess
  * @returns {{ median: number, halfWidth: number, javascript: number, builtins: number, gc: number, native: number }}
  */
@@ -212,7 +212,7 @@ function difference (row, base) {
   }
 }
 
-// As the cases stand in their table, whenever they were counted.
+// In the order of the case table, whenever they were counted.
 function inOrder (rows) {
   const place = new Map(table.map(({ name }, i) => [name, i]))
   return rows.sort((a, b) => place.get(a.name) - place.get(b.name))
@@ -222,16 +222,16 @@ function publishedRows (name) {
   return readResults('instructions')?.nodes[name]?.rows ?? []
 }
 
-// As the rows that are counted. Of the kinds nothing is stored.
+// Converts a stored row to the form of a counted one. Stored rows have no kinds.
 function asCounted ({ name, total: [median, halfWidth = Infinity] }) {
   return { name, total: { median, halfWidth } }
 }
 
-// One results file holds all Nodes: each run replaces the rows that it has counted.
+// One results file holds all Nodes: each run replaces only the rows that it counted.
 function publish (result) {
   const { rows, name, node, date } = result
   const earlier = readResults('instructions')
   const kept = publishedRows(name).filter(({ name }) => !rows.some((row) => row.name === name))
-  const { warmUp, requests } = FULL // of rows that do not say otherwise
+  const { warmUp, requests } = FULL // the default for rows without their own values
   writeResults('instructions', { profile: { warmUp, requests }, nodes: { ...earlier?.nodes, [name]: { node, date, rows: inOrder([...kept, ...rows]) } } })
 }

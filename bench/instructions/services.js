@@ -1,6 +1,6 @@
 'use strict'
 
-// The servers that some cases' routes ask. Redis and PostgreSQL are real; where one is not there, its cases are left out.
+// The servers that some routes query. Redis and PostgreSQL are real. A case whose server is not available is skipped.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -16,7 +16,7 @@ const SERVICES = {
 module.exports = { withServices }
 
 /**
- * Runs `fn` with the cases that can be served here, each knowing its server's port.
+ * Runs `fn` with the cases that can be served here, and adds the port of its server to each.
  * @param {object[]} cases
  * @param {(served: object[]) => Promise<T>} fn
  * @returns {Promise<T>}

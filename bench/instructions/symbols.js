@@ -1,6 +1,6 @@
 'use strict'
 
-// Names for what callgrind knows by address only: V8 writes down where it puts which function (--perf-basic-prof).
+// Names the functions that callgrind knows only by address, from the map that V8 writes with --perf-basic-prof.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -26,7 +26,7 @@ function shorten (name) {
     .replace(/:(\d+):\d+$/, ':$1')
 }
 
-/** @returns {Map<string, number>} instructions per request of each function; where code was moved, its last owner has them */
+/** @returns {Map<string, number>} instructions per request of each function; an address that was reused counts for its last function */
 function nameFunctions (functions, symbols, requests) {
   const named = new Map()
   for (const [name, cost] of functions) {

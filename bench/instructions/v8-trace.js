@@ -1,7 +1,7 @@
 'use strict'
 
-// What V8 does about a case's code until it is settled: which functions it compiles, which it has to give up again and why
-// (--trace-opt --trace-deopt), how many bytes a request allocates, and how many are alive at a collection. By the deterministic V8 of
+// What V8 does with a case's code during warm-up: which functions it compiles, which it deoptimises and why (--trace-opt
+// --trace-deopt). Also measures how many bytes a request allocates, and how many survive a collection. Uses the deterministic V8 of
 // npm run bench:instructions, without valgrind.
 
 const fs = require('node:fs')
@@ -15,10 +15,10 @@ const { startCounted, sendRequests } = require('./count')
 const { readSymbols } = require('./symbols')
 
 const TRACE = ['--trace-opt', '--trace-deopt', '--perf-basic-prof']
-// Room for all that the counted requests allocate, so that no collection comes between.
+// Large enough for everything that the counted requests allocate, so that no collection happens in between.
 const ROOMY = ['--expose-gc', '--min-semi-space-size=512', '--max-semi-space-size=512']
 
-// Collections of one kind, and each with as much garbage.
+// Only young-generation collections, each with the same amount of garbage.
 const STEADY = ['--trace-gc-nvp', '--min-semi-space-size=16', '--max-semi-space-size=16']
 const CONNECTIONS = 50
 const SURVIVED = / gc=s .* new_space_survived=(\d+) /
@@ -28,7 +28,7 @@ const GIVEN_UP = /^\[bailout \(kind: ([^,]+), reason: (.+?)\): begin\. deoptimiz
 
 module.exports = { traceCase, allocationOf, survivorsOf, CONNECTIONS }
 
-/** @returns {Promise<{ runtime: string, compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} in the whole life of a process */
+/** @returns {Promise<{ runtime: string, compiled: number, deoptimised: { name: string, ours: boolean, reason: string }[] }>} over the whole life of a process */
 async function traceCase (testCase, options) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'light-trace-v8-'))
   const { runtime, lines } = await printedBy(testCase, options, [...TRACE, `--perf-basic-prof-path=${folder}`])
@@ -38,7 +38,7 @@ async function traceCase (testCase, options) {
 }
 
 /**
- * All that a server prints while it answers until V8 is done with it, and until it is stopped.
+ * Everything that a server prints, from its start through the warm-up until it is stopped.
  * @returns {Promise<{ runtime: string, lines: string[] }>}
  */
 async function printedBy (testCase, options, flags, connections = 1) {
@@ -65,12 +65,12 @@ function readTrace (lines, symbols) {
   return { compiled: lines.filter((line) => COMPILED.test(line)).length, deoptimised }
 }
 
-// Memory is used again for other code: the name has to be right too.
+// V8 reuses memory for other code, so the name has to match too.
 function symbolAt (symbols, address, name) {
   return symbols.findLast(({ start, end, name: known }) => address >= start && address < end && known.includes(name))?.name ?? name
 }
 
-/** @returns {Promise<{ bytes: number, micros: number }>} what a request allocates on the heap, settled, and its CPU time */
+/** @returns {Promise<{ bytes: number, micros: number }>} heap bytes allocated and CPU time, per request, after the warm-up */
 async function allocationOf (testCase, options) {
   const server = await startCounted(testCase, options, [], ROOMY)
   try {
@@ -89,8 +89,8 @@ async function allocationOf (testCase, options) {
 }
 
 /**
- * @returns {Promise<{ survivors: number }>} bytes that are alive when V8 collects its young generation, settled: the median of the
- *   collections in the second half
+ * @returns {Promise<{ survivors: number }>} bytes that survive a young-generation collection: the median over the second half of the
+ *   collections
  */
 async function survivorsOf (testCase, options) {
   const { lines } = await printedBy(testCase, options, STEADY, CONNECTIONS)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Finds Debian's valgrind, or installs it where we are root and apt is there.
+// Finds valgrind, or installs it with apt when run as root.
 
 const fs = require('node:fs')
 const path = require('node:path')

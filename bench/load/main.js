@@ -1,6 +1,6 @@
 'use strict'
 
-// The load process: autocannon through its API, one run at a time, or a slice of plain requests; told over IPC.
+// The load process. Over IPC it runs autocannon through its API, one run at a time, or a slice of plain requests.
 
 const { answer } = require('../run/ipc')
 const runLoad = require('./run-load')

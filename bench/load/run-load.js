@@ -1,10 +1,10 @@
 'use strict'
 
-// One autocannon run. Three things differ from its command line:
-// - connections are drained, not cut: when the time is over every request that is out is still
-//   answered, so that requests, spans created and spans received can be compared one to one;
-// - latencies are kept in microseconds, autocannon's own histogram in whole milliseconds;
-// - in a body {n} stands for a number that never comes again, as in slices.js.
+// Runs autocannon once. Three things differ from its command line:
+// - Connections are drained, not cut. When time is up, requests in flight are still answered, so that requests, spans created and
+//   spans received can be compared one to one.
+// - Latencies are kept in microseconds. autocannon's own histogram has whole milliseconds.
+// - In a body, {n} is replaced by a number that never repeats, as in slices.js.
 
 const autocannon = require('autocannon')
 const { createHistogram } = require('node:perf_hooks')

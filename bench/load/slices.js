@@ -1,18 +1,18 @@
 'use strict'
 
-// A slice of load: a fixed number of requests over connections that stay open from one slice to the next,
-// so that nothing but the requests is in its figure. Raw sockets and whole batches: whoever sends must not
-// be what is measured. Or each request over a connection of its own, one after the other.
+// A slice of load: a fixed number of requests over connections that stay open from one slice to the next, so that its figure contains
+// nothing but the requests. It writes whole batches to raw sockets, so that the sender is not what is measured. With `isFresh`, each
+// request has its own connection, one after the other.
 //
-// In the path and in the headers {n} stands for a number that never comes again, {t} for one of four that take turns, {h} for one of
-// a hundred, {ip} for an address that comes again after a million requests.
+// Placeholders in the path, headers and body: {n} is a number that never repeats, {t} one of four that take turns, {h} one of a hundred,
+// {ip} an address that repeats after a million requests.
 
 const net = require('node:net')
 const { once } = require('node:events')
 
 const HEAD_END = '\r\n\r\n'
 const TURNS = 4
-const PLACES = { // always of one length: nothing is moved
+const PLACES = { // of fixed length, so that nothing in the batch moves
   '{n}': (n) => String(n).padStart(8, '0'),
   '{t}': (n) => String(n % TURNS),
   '{h}': twoDigits,
@@ -51,7 +51,7 @@ function twoDigits (n) {
   return String(Math.floor(n) % 100).padStart(2, '0')
 }
 
-/** The bytes of the next batch, which are written over by the one after it. */
+/** Returns the bytes of the next batch. The buffer is reused for the batch after it. */
 function nextOf (batch) {
   const n = batch.sent++
   for (const { at, valueOf } of batch.places) batch.bytes.write(valueOf(n), at)
@@ -71,7 +71,7 @@ function openSockets (port, connections) {
   }))
 }
 
-// All answers of a route are of one length; the first one tells it.
+// All responses of a route have the same length, which is taken from the first one.
 function sender (socket, { batch, status, answer }) {
   const { requests } = batch
   let answerBytes = 0
@@ -102,7 +102,7 @@ function sender (socket, { batch, status, answer }) {
   })
 }
 
-/** Sends each request over a connection that the server closes behind its answer. */
+/** Sends each request over its own connection, which the server closes after the response. */
 function freshSender (port, { batch, status, answer, isFresh }) {
   return async (batches) => {
     for (let i = 0; i < batches; i++) {
@@ -117,7 +117,7 @@ function freshSender (port, { batch, status, answer, isFresh }) {
   }
 }
 
-/** A loopback address that comes again after a million connections. */
+/** Returns a loopback address. Addresses repeat after a million connections. */
 function elsewhere (n) {
   return `127.1${twoDigits(n / 10000)}.1${twoDigits(n / 100)}.1${twoDigits(n)}`
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// A chunk's life, which some seven hundred spans share.
+// The life cycle of a chunk, whose cost about seven hundred spans share.
 
 const assert = require('node:assert')
 const bench = require('./harness')

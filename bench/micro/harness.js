@@ -1,8 +1,7 @@
 'use strict'
 
-// A micro-bench: checks that the function does its work, then says what one call costs in time and in
-// bytes of garbage. The bytes are a proof, where a function's comment promises a budget; the time is
-// only a hint: what a request costs is measured with requests.
+// A micro-benchmark: checks that the function works, then prints the time and the bytes of garbage of one call. The bytes are proof
+// where a function's comment states a budget. The time is only a hint: the cost of a request is measured with whole requests.
 
 const fs = require('node:fs')
 const { spread, median } = require('../run/statistics')
@@ -14,8 +13,8 @@ const CALLS_FOR_BYTES = 10_000
 
 module.exports = bench
 
-// check: throws where the output is wrong, before and after. run: makes `times` calls.
-// bytesMax: what a call may leave behind; more fails the bench. step: of a request's way, in docs/architecture.md.
+// check: throws if the output is wrong; runs before and after. run: makes `times` calls.
+// bytesMax: garbage allowed per call; more fails the benchmark. step: the step of a request in docs/architecture.md.
 function bench (name, { check, run, bytesMax = Infinity, step = null }) {
   check()
   let times = 1000
@@ -39,7 +38,7 @@ function timed (run, times) {
   return performance.now() - start
 }
 
-// The median, since a compilation in between adds and a collection takes away.
+// Takes the median, since a compilation in between adds bytes and a collection removes some.
 function bytesPerCall (run) {
   return median(Array.from({ length: 9 }, () => {
     globalThis.gc()

@@ -1,8 +1,8 @@
 'use strict'
 
-// npm run bench -- micro [-- name …] [--node path] [--publish]: each file here in a process of its own, so that one
-// does not shape the types that another's code sees. --publish writes bench/results/micro.json, for the table of
-// docs/architecture.md that shows what each step of a request leaves behind.
+// npm run bench -- micro [-- name …] [--node path] [--publish]: runs each file here in its own process, so that one benchmark does not
+// influence the types that V8 sees in another's code. --publish writes bench/results/micro.json, the source of the table in
+// docs/architecture.md that shows the garbage of each step of a request.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -26,7 +26,7 @@ const files = fs.readdirSync(__dirname)
   .filter((file) => positionals.length === 0 || positionals.some((name) => file.startsWith(name)))
 
 for (const file of files) {
-  // The young generation is large enough for a sample, so that allocation can be read off the heap.
+  // The young generation is large enough for a whole sample, so that allocation can be read from the heap size.
   const { status } = spawnSync(node, ['--expose-gc', '--min-semi-space-size=64', '--max-semi-space-size=64', path.join(__dirname, file)], { stdio: 'inherit', env: { ...process.env, MICRO_RESULTS: results } })
   if (status !== 0) process.exitCode = 1
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// What metrics cost: one request in its series, with and without an exemplar, and one collection of two thousand
-// series, as OTLP and as text. Says also how much memory those series take.
+// The cost of metrics: recording one request in its series, with and without an exemplar, and collecting two thousand series, as OTLP
+// and as text. Also prints how much memory those series take.
 
 const assert = require('node:assert')
 const bench = require('./harness')
@@ -69,7 +69,7 @@ async function benchCollection () {
   console.log(`memory of ${SERIES_MAX} series: ${kib(empty - before)} KiB, collected once ${kib(encoded - before)} KiB`)
 }
 
-/** Too long for the harness, which makes tens of thousands of calls: the median of some runs, and the longest step. */
+/** Too long for the harness, which makes tens of thousands of calls. Prints the medians of the total and of the longest step. */
 function report (name, steps) {
   const runs = Array.from({ length: RUNS }, () => timed(steps()))
   const total = median(runs.map((run) => run.total))
@@ -90,7 +90,7 @@ function timed (steps) {
   }
 }
 
-/** What is left when the memory of Buffers has been given back, which takes V8 a moment. */
+/** Memory use after Buffers have been freed, which takes V8 a moment. */
 async function memory () {
   for (let i = 0; i < 2; i++) {
     globalThis.gc()

@@ -1,7 +1,7 @@
 'use strict'
 
-// What the benches of spans share: a tracer whose spans are encoded into one chunk that is used over
-// and over, and info of a request as Fastify's hooks make them.
+// Shared by the span benchmarks: a tracer whose spans are encoded into one chunk that is reused, and route, peer and incoming context as
+// Fastify's hooks make them.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const { Chunk } = require('../../lib/export/chunk-buffer')
@@ -38,7 +38,7 @@ function openChunk () {
   return new OneChunk()
 }
 
-// Stands where the exporter does: starts over where the chunk is full.
+// Replaces the exporter. Starts over when the chunk is full.
 class OneChunk {
   constructor () {
     this.chunk = new Chunk(Buffer.allocUnsafeSlow(256 * 1024))
@@ -64,7 +64,7 @@ class OneChunk {
   }
 }
 
-// → the spans in a chunk, by a decoder that is not ours; a run's tag and padded length are five bytes.
+// → the spans in a chunk, read by a third-party decoder. The tag and padded length of a run take five bytes.
 function decodeChunk ({ bytes, length }) {
   const spans = []
   for (let at = 0; at < length;) {

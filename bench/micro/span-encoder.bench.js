@@ -43,7 +43,7 @@ for (let i = 0; i < 10; i++) own.setAttribute(`app.attribute.of.twenty${i}`, 'a 
 const { attributeList, attributeShape } = own
 own.close(200, '')
 
-// A span lets go of its attributes once it is written.
+// A span releases its attributes once it is encoded.
 function refilled () {
   own.attributeList = attributeList
   own.attributeShape = attributeShape

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a full buffer costs for each span of a chunk that is thinned. Without a trace state, and with one that a sampler has written.
+// The cost of a full buffer, per span of a thinned chunk: without a tracestate, and with one written by a sampler.
 
 const assert = require('node:assert')
 const bench = require('./harness')

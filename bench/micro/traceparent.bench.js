@@ -45,7 +45,7 @@ bench('traceparent: format', {
   }
 })
 
-// More than one, so that none is remembered from the last call.
+// Uses many values, so that none is cached from the previous call.
 const TRACESTATES = Array.from({ length: 64 }, (_, i) => `rojo=00f067aa0ba902${i.toString(16).padStart(2, '0')},congo=t61rcWkgMzE`)
 bench('tracestate: clean', {
   check () {

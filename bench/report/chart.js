@@ -1,11 +1,12 @@
 'use strict'
 
-// The chart of the README: what each way of tracing leaves of Fastify's throughput, the first column of its table, with more rows.
+// Draws the README's chart: the throughput that Fastify keeps with each way of tracing. It is the first column of the README's table,
+// with more rows.
 
 module.exports = drawChart
 
 const [WIDTH, LEFT, TOP, STEP] = [720, 310, 44, 28]
-const BAR_WIDTH_MAX = WIDTH - LEFT - 70 // the figures stand behind the bars
+const BAR_WIDTH_MAX = WIDTH - LEFT - 70 // leaves room for the figures after the bars
 
 /** → SVG text. @param {object} seeds a table of bench/seeds.js */
 function drawChart ({ rows, node, profile: { connections, pipelining } }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a request costs → the README's table, and those of docs/overhead.md and bench.
+// Makes the tables of request cost: the README's, and those of docs/overhead.md and bench.
 
 const { table, withSpread } = require('./markdown')
 const { others, HEADLINE_NODE } = require('../cases')
@@ -11,7 +11,7 @@ const { provenance } = require('./tables')
 
 module.exports = { readmeTable, readmeRows, realTable, othersTable, answer, addedTable, nodesTable, instructionsTable, stepsTable, deoptimisationsTable, nextTickTable }
 
-// [label, in the seeds' tables, the real request]
+// [label, name in the seeds' tables, name of the row with the real request]
 const COMPARED = [
   ['**light-trace**', /^lighttrace-/, 'real'],
   ['@fastify/otel', /^fastify-otel/],
@@ -19,9 +19,9 @@ const COMPARED = [
 ]
 
 /**
- * The README's table: each way of tracing is a row, with the benchmark that most people run and a real request. docs/overhead.md and
- * bench/RESULTS.md have the rest.
- * @param {Record<string, any>} results the results files by name, as targets.js takes them
+ * The README's table. Each way of tracing is a row, with the benchmark that most people run and a real request. The rest is in
+ * docs/overhead.md and bench/RESULTS.md.
+ * @param {Record<string, any>} results the results files by name, as in targets.js
  */
 function readmeTable ({ instructions, seeds }) {
   const [pipelined, single] = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE))
@@ -40,13 +40,13 @@ function readmeTable ({ instructions, seeds }) {
   ].join('\n')
 }
 
-/** What of the README was measured with light-trace: it has to be of the code of today. → [{ name, commit, hot }] */
+/** The README's rows that measure light-trace: they must belong to the current code. → [{ name, commit, hot }] */
 function readmeRows ({ instructions, seeds }) {
   const tables = [10, 1].map((pipelining) => seedsOf(seeds, 'hello', pipelining, HEADLINE_NODE) ?? { name: `hello -p ${pipelining}: it is not there` })
   return [...tables, { ...row({ rows: rowsOf(instructions, HEADLINE_NODE) }, 'real'), name: 'a real request' }]
 }
 
-// [label, row]; of each Node
+// [label, row], shown for each Node
 const REAL_ROWS = [
   ['**Fastify without a tracer**', 'bare-real'],
   ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
@@ -63,7 +63,7 @@ const REAL_ROWS = [
   ['light-trace', 'real-fetch']
 ]
 
-/** The real request, on each Node that was counted. */
+/** The real request, on each Node that was measured. */
 function realTable (instructions) {
   const counted = realRows(instructions)
   const { processes } = counted.find(({ name }) => name === 'real')
@@ -88,7 +88,7 @@ function realRows (instructions) {
   })
 }
 
-/** The row with light-trace for whose sake a row is shown: a baseline alone says nothing. */
+/** The light-trace row that belongs to a row. A baseline is shown only together with it. */
 function tracedOf (name) {
   return name.replace(/^(?:bare|floor|stock)-|-unsampled$/g, '')
 }
@@ -98,10 +98,10 @@ function nodeName (major) {
   return major === '22-frames' ? '22 with `--experimental-async-context-frame`' : major
 }
 
-// The rows of bench/cases.js that no cache of a connection, a caller or a route makes cheap.
+// Cases of bench/cases.js in which a cache of the connection, client or route does not help.
 const OTHER_ROWS = [['delivered', 'one client, the same request again and again'], ...others.map((name) => [name, undefined])]
 
-/** What a hello world costs where requests are not alike. */
+/** The cost of a hello world when requests differ from each other. */
 function othersTable (instructions) {
   const rows = rowsOf(instructions, HEADLINE_NODE)
   const counted = OTHER_ROWS.map(([name, label = labelOf(name)]) => ({ ...row({ rows }, name), label })).filter(({ total }) => total !== undefined)
@@ -125,14 +125,14 @@ function rowsOf ({ nodes }, major) {
   return nodes[major].rows
 }
 
-/** Of its baseline, as both were counted in one run. */
+/** Relative to the baseline, as counted in the same run. */
 function percent ({ total: [all], over: [more] }) {
   return `${(100 * more / (all - more)).toFixed(0)} %`
 }
 
 /**
- * The head of docs/overhead.md: what a busy service pays, the same in instructions, and memory and start.
- * @param {Record<string, any>} results the results files by name, as targets.js takes them
+ * The introduction of docs/overhead.md: the cost for a busy service, the same in instructions, then memory and start.
+ * @param {Record<string, any>} results the results files by name, as in targets.js
  */
 function answer ({ instructions, seeds, startupInstructions, sizes }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
@@ -148,12 +148,12 @@ function answer ({ instructions, seeds, startupInstructions, sizes }) {
   ].join('\n')
 }
 
-/** Microseconds a request → of a core, at 10,000 requests a second. */
+/** Converts microseconds per request to the share of a core, at 10,000 requests per second. */
 function coreShare (micros) {
   return `${Math.round(micros)} %`
 }
 
-// [what it is added to or compared with, what, row of the instructions]
+// [label, row of the instructions]
 const ADDED = [
   ['a hello world', 'delivered'],
   ['the same, not sampled', 'unsampled'],
@@ -168,7 +168,7 @@ const ADDED = [
   ['`keep`, for an unsampled request', 'keep-errors']
 ]
 
-/** What a request costs, and what each thing in it adds. */
+/** The cost of a request, and what each addition costs. */
 function addedTable ({ instructions, growth, logLines }) {
   const { node, rows } = instructions.nodes[HEADLINE_NODE]
   const counted = ADDED.map(([label, name]) => ({ label, ...row({ rows }, name) })).filter(({ over }) => over !== undefined)
@@ -185,7 +185,7 @@ function addedTable ({ instructions, growth, logLines }) {
   ].join('\n')
 }
 
-/** What one more costs, where most of them that are recorded are there. */
+/** The cost of one more. It is taken at the largest counts that are still fully recorded. */
 function eachOf (rows) {
   const [before, at] = rows.filter(({ n }) => n <= 128).slice(-2)
   return (at.instructions - before.instructions) / (at.n - before.n)
@@ -193,7 +193,7 @@ function eachOf (rows) {
 
 const NODES = [24, 26, 22, 20]
 
-/** The benchmark of the README on each Node that was measured, in one table: hello world pipelined and one by one, and the real request. */
+/** The README's benchmark on each measured Node, in one table: hello world, pipelined and one at a time, and the real request. */
 function nodesTable (seeds, shortly = false) {
   const tables = [['hello', 10], ['hello', 1], ['checkout', 10]].flatMap(([route, pipelining]) => NODES.map((major) => seedsOf(seeds, route, pipelining, major)).filter((found) => found !== undefined))
   const tracers = [['floor', /^(?:als-floor|floor-real)$/], ['light-trace', /^lighttrace-/], ['@fastify/otel', /^fastify-otel/], ['NodeSDK', /^(?:nodesdk-|stock-real)/]]
@@ -219,7 +219,7 @@ function both (found) {
   return found === undefined ? '' : `${found.relativeRps[0].toFixed(2)}, ${found.relativeCpu[0].toFixed(2)}`
 }
 
-/** What no other table has. Baselines are left out: what a row is over says them. */
+/** The rows that no other table has. Baselines are left out, because each row shows its difference to its baseline. */
 function instructionsTable ({ nodes, profile }) {
   const { node, rows } = nodes[HEADLINE_NODE]
   const elsewhere = new Set([...REAL_ROWS.map(([, name]) => name), ...others, ...STEPS.map(([name]) => name)])
@@ -236,7 +236,7 @@ function instructionsTable ({ nodes, profile }) {
   ].join('\n')
 }
 
-// Where it was counted otherwise than the line below the table says.
+// Notes how a row was counted if that differs from the line below the table.
 function howCounted ({ requests, warmUp, isCollected }, profile) {
   const notes = [
     requests < profile.requests || requests > profile.requests ? `${thousands(requests)} at a time` : null,
@@ -246,7 +246,7 @@ function howCounted ({ requests, warmUp, isCollected }, profile) {
   return notes.length === 0 ? '' : ` (${notes.join(', ')})`
 }
 
-// Each adds something to the one before it.
+// Each step adds something to the previous one.
 const STEPS = [
   ['bare', 'Fastify'],
   ['hook', 'a hook that does nothing'],
@@ -258,7 +258,7 @@ const STEPS = [
   ['delivered', 'the bytes of the span, their sending, and a socket that Node and V8 know from then on']
 ]
 
-/** From nothing to a delivered span, of the rows that were counted. */
+/** From bare Fastify to a delivered span, for the rows that were counted. */
 function stepsTable ({ nodes }, major) {
   const { rows, node } = nodes[major]
   const counted = STEPS.map(([name, what]) => ({ what, ...row({ rows }, name) })).filter(({ total }) => total !== undefined)
@@ -273,7 +273,7 @@ function stepsTable ({ nodes }, major) {
   ].join('\n')
 }
 
-/** Of bench/v8.js. */
+/** Results of bench/v8.js. */
 function deoptimisationsTable ({ rows, profile, ...result }) {
   return [
     table([
@@ -292,7 +292,7 @@ function deoptimisationsTable ({ rows, profile, ...result }) {
   ].join('\n')
 }
 
-/** Of bench/next-tick.js. */
+/** Results of bench/next-tick.js. */
 function nextTickTable ({ rows, rounds, machine, date }) {
   return [
     table([
@@ -315,7 +315,7 @@ function signedCount (value) {
   return `${value < 0 ? '−' : '+'}${thousands(Math.abs(value))}`
 }
 
-// Of a single process the width is not known.
+// The half width is unknown when there was only one process.
 function withHalfWidth ([median, halfWidth]) {
   return halfWidth === undefined ? thousands(median) : `${thousands(median)} ± ${thousands(halfWidth)}`
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// bench/results/faults.json → the table of bench/RESULTS.md.
+// Makes the table of bench/RESULTS.md from bench/results/faults.json.
 
 const { table, withSpread } = require('./markdown')
 const { provenance } = require('./tables')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Of bench/growth.js.
+// Makes the tables of bench/growth.js.
 
 const { table } = require('./markdown')
 const { provenance } = require('./tables')
@@ -8,7 +8,7 @@ const { codeOf } = require('../run/code')
 
 const whole = (value) => (Math.round(value) + 0).toLocaleString('en-US')
 const column = (title, key) => [title, (row) => whole(row[key]), 'right']
-// What each one more costs, from the row above.
+// The cost of each additional one, compared with the row above.
 const each = (title, key) => [title, (row, above) => above === undefined ? '' : whole((row[key] - above[key]) / (row.n - above.n)), 'right']
 
 const COLUMNS = {
@@ -28,7 +28,7 @@ function growthTables ({ tables, ...result }) {
   return [...parts, provenance(result, codeOf(tables, 'table by table'))].join('\n\n')
 }
 
-// [what there is more of, table, key, its unit]
+// [label, table, key, unit]
 const SHORT = [
   ['a child span more in a request', 'spans', 'instructions', 'instructions'],
   ['an attribute more (from the 129th on it is dropped, and counted)', 'attributes', 'instructions', 'instructions'],
@@ -38,7 +38,7 @@ const SHORT = [
   ['a request in flight', 'open', 'over', 'bytes']
 ]
 
-/** In short: what one more costs, from the first point to the last and between the last two; or weighs, at the last two. */
+/** A summary: the cost per additional one between consecutive points, or the size at a point, for the last two points. */
 function growthShort ({ tables, ...result }) {
   const rows = SHORT.flatMap(([label, name, key, unit]) => {
     const found = tables.find((table) => table.name === name)
@@ -62,7 +62,7 @@ function growthShort ({ tables, ...result }) {
   ].join('\n')
 }
 
-/** What a POST takes, and what of it a request pays where ten share one: by so much more than where thousands do. */
+/** The cost of a POST, and the share of it per request when ten requests share one, compared with thousands. */
 function postsShort (rows) {
   const [shared] = rows.slice(-1)
   const at = (n) => rows.find((row) => row.n === n)
@@ -70,7 +70,7 @@ function postsShort (rows) {
   return `A **POST** to the collector takes ${whole(more(1, 'instructions') / 1000)},000 instructions; one that a socket is given whole, whose answer nobody reads, ${whole(more(1, 'socket') / 1000)},000; and an empty one by \`node:http\` ${whole(more(1, 'http') / 1000)},000. Spans wait for others for a second (\`buffer.flushDelayMs\`). At ten requests a second ten share a POST, which is ${whole(more(10, 'instructions'))} instructions for each request; with five seconds, OpenTelemetry's default, it is ${whole(more(50, 'instructions'))}.`
 }
 
-/** What a request takes where so many come each second. */
+/** The cost of a request at different request rates. */
 function ratesShort ({ rows, commit }) {
   return [
     table([

@@ -1,6 +1,6 @@
 'use strict'
 
-// Instructions per request → tables.
+// Makes tables of instructions per request.
 
 const { KINDS } = require('../instructions/callgrind')
 
@@ -13,7 +13,7 @@ function consoleRows (rows) {
     case: name,
     instructions: `${Math.round(total.median)} ±${rounded(total.halfWidth)}`,
     over: over ? `${signed(over.median)} ±${rounded(over.halfWidth)}` : '',
-    'of that JS / builtins / GC / native': over && Number.isFinite(over.javascript) ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '', // not over a row of a file
+    'of that JS / builtins / GC / native': over && Number.isFinite(over.javascript) ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '', // absent if the baseline was read from a file
     ...(change && { 'change by this tree': signed(change.median) }),
     compiler: Math.round(compiler),
     processes,
@@ -21,9 +21,9 @@ function consoleRows (rows) {
   }))
 }
 
-/** What grew and what shrank most, of each case over what it is compared with. */
+/** The functions that grew or shrank most, for each case and its baseline. */
 function functionRows (rows) {
-  const baseOf = (row) => row.functionsBefore ? { name: row.name, functions: row.functionsBefore } : rows.find(({ name }) => name === (row.before ?? row.against)) // none where it was read from a file
+  const baseOf = (row) => row.functionsBefore ? { name: row.name, functions: row.functionsBefore } : rows.find(({ name }) => name === (row.before ?? row.against)) // undefined if the baseline was read from a file
   return rows.filter((row) => (row.over || row.change) && baseOf(row) !== undefined).map((row) => {
     const base = baseOf(row)
     const names = new Set([...row.functions.keys(), ...base.functions.keys()])

@@ -1,6 +1,6 @@
 'use strict'
 
-// Of bench/log-lines.js.
+// Makes the table of bench/log-lines.js.
 
 const { table, withSpread } = require('./markdown')
 const { provenance } = require('./tables')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Results → markdown tables.
+// Makes markdown tables.
 
 module.exports = { table, withSpread, replaceBetween }
 
@@ -14,12 +14,12 @@ function table (columns, rows) {
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }
 
-// [median, least, greatest], or [median, low, high]
+// [median, minimum, maximum], or [median, low, high]
 function withSpread ([median, least, greatest], digits) {
   return `${median.toFixed(digits)} (${least.toFixed(digits)}…${greatest.toFixed(digits)})`
 }
 
-// Puts `content` between <!-- name:start --> and <!-- name:end -->; a text without them is an error.
+// Replaces the text between <!-- name:start --> and <!-- name:end --> with `content`; throws if they are missing.
 function replaceBetween (text, name, content) {
   const [start, end] = [`<!-- ${name}:start -->`, `<!-- ${name}:end -->`]
   const from = text.indexOf(start)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Of bench/micro: what the steps of a request's way leave behind, one by one. Bytes are the same on every machine.
+// Makes the table of bench/micro: the garbage of each step of a request. Bytes are the same on every machine.
 
 const { table } = require('./markdown')
 const { provenance } = require('./tables')

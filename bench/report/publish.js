@@ -1,11 +1,11 @@
 'use strict'
 
-// npm run docs:figures: bench/results/*.json → the tables of README.md, bench and docs, and docs/overhead.svg. Nothing that
-// is published is typed.
+// npm run docs:figures: writes the tables of README.md, bench and docs, and docs/overhead.svg, from bench/results/*.json. No published
+// figure is typed by hand.
 //
-// A row whose commit is not in the history is refused, and nothing is written: no one could see what it measured. README.md is left as
-// it is where a row of it is older than the files that run per request; a table elsewhere says in its caption that it is.
-// `npm run bench:cost -- --list` has the commands that measure each anew.
+// A row whose commit is not in the history is refused, and nothing is written, because no one could see which code it measured.
+// README.md stays unchanged if one of its rows is older than the files that run per request. Other tables mention that in their caption.
+// `npm run bench:cost -- --list` lists the commands that measure each row again.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -26,7 +26,7 @@ const { HEADLINE_NODE } = require('../cases')
 
 const root = path.join(__dirname, '../..')
 
-// [page, section, of which results file, its table]
+// [page, section, name of the results file, function that makes the table]
 const SECTIONS = [
   ['bench/RESULTS.md', 'bench:seeds', 'seeds', ({ tables }) => tables.filter(({ node }) => node.startsWith(`v${HEADLINE_NODE}.`)).map(seedsTable).join('\n\n')],
   ['bench/RESULTS.md', 'bench:instructions', 'instructions', instructionsTable],
@@ -72,13 +72,13 @@ function fail (what, rows) {
   process.exitCode = 1
 }
 
-/** → what names the rows of all results files whose commit is not in the history; null in a shallow clone. */
+/** → descriptions of the rows, in all results files, whose commit is not in the history; null in a shallow clone. */
 function refusedRows () {
   const rows = resultKinds().flatMap((kind) => rowsIn(kind, readResults(kind)).map((found) => ({ ...found, kind })))
   return unknownRows(rows)?.map(({ kind, name, commit }) => `bench/results/${kind}.json: ${name}, ${commit?.slice(0, 7)}`) ?? null
 }
 
-/** → what names the rows of the README that were measured before hot files changed. */
+/** → descriptions of the README's rows that were measured before hot files changed. */
 function staleRows (results) {
   return readmeRows(results).filter((found) => !isOfToday(found)).map(({ name, commit }) => `${name}${commit === undefined ? '' : `, ${commit.slice(0, 7)}`}`)
 }
@@ -88,7 +88,7 @@ function resultsByName () {
   return Object.fromEntries(Object.entries(kinds).map(([name, kind]) => [name, readResults(kind)]))
 }
 
-// A machine that has run only some of the benches leaves the short page as it is.
+// On a machine that has run only some of the benches, the short page stays unchanged.
 function hasAll (results) {
   return Object.values(results).every((result) => result !== null) && [['hello', 10], ['hello', 1], ['checkout', 10]].every(([route, pipelining]) => seedsOf(results.seeds, route, pipelining, HEADLINE_NODE) !== undefined)
 }

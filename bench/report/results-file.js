@@ -1,6 +1,6 @@
 'use strict'
 
-// bench/results/<kind>.json: the last published run of each kind, as ./stored.js has it; git keeps the earlier ones.
+// bench/results/<kind>.json: the last published run of each kind, in the form of ./stored.js. Earlier runs are in git.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -9,7 +9,7 @@ const { stored } = require('./stored')
 const FOLDER = path.join(__dirname, '../results')
 const NUMBERS = /\[\s+((?:-?[\d.e+-]+,?\s+)+)\]/g
 
-// No measurement of one code, but the bounds of CI.
+// Not measurements: the bounds of CI.
 const NO_RESULTS = ['ci-bounds']
 
 module.exports = { writeResults, readResults, resultKinds }
@@ -22,18 +22,18 @@ function writeResults (kind, result) {
   return file
 }
 
-// → null where there is none yet
+// → null if it does not exist yet
 function readResults (kind) {
   const file = path.join(FOLDER, `${kind}.json`)
   return fs.existsSync(file) ? stored(kind, JSON.parse(fs.readFileSync(file, 'utf8'))) : null
 }
 
-// → the names of all files that have measurements
+// → the names of all files with measurements
 function resultKinds () {
   return fs.readdirSync(FOLDER).map((name) => path.basename(name, '.json')).filter((kind) => !NO_RESULTS.includes(kind))
 }
 
-// More digits than five are noise, and make the file's diffs unreadable.
+// Beyond five digits is noise, which would make the file's diffs unreadable.
 function shorten (key, value) {
   return typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value
 }

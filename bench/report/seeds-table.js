@@ -1,6 +1,6 @@
 'use strict'
 
-// Of bench/seeds.js.
+// Makes the tables of bench/seeds.js.
 
 const { table, withSpread } = require('./markdown')
 const { provenance } = require('./tables')
@@ -8,7 +8,7 @@ const { routes } = require('../routes')
 
 module.exports = { seedsTable, tableName }
 
-/** The name of a table: of its route, load and Node. */
+/** The name of a table, made of its route, load and Node. */
 function tableName ({ route, profile: { connections, pipelining }, node }) {
   return `${route} -c ${connections} -p ${pipelining} @${node.slice(1).split('.')[0]}`
 }
@@ -29,7 +29,7 @@ const COLUMNS = [
   ['spans that arrived', spansOf, 'right']
 ]
 
-/** In full: for the console and bench/RESULTS.md. */
+/** The full table, for the console and bench/RESULTS.md. */
 function seedsTable (result) {
   const { rows, node, profile: { connections, pipelining } } = result
   return [
@@ -58,7 +58,7 @@ function loadOf ({ profile: { connections, pipelining, rounds, seconds, processe
   return `autocannon with ${connections} connections, ${pipelining === 1 ? 'one request at a time' : `${pipelining} requests in flight`} on each. All servers are alive and take turns: ${rounds} rounds of ${seconds} s${fresh}; median (least…greatest) of the ratios within a round.`
 }
 
-/** Of all that was loaded, each once. */
+/** Lists each package that was loaded once, with its version. */
 function versionsOf ({ versions }) {
   const named = Object.entries(versions).filter(([name]) => name !== 'light-trace')
   return `${named.map(([name, version]) => `${name} ${version}`).join(', ')}.`

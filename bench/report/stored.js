@@ -1,9 +1,9 @@
 'use strict'
 
-// What bench/results holds of each kind of measurement: what a published table reads, and nothing more. A spread is [median, least,
-// greatest], an interval [median, half of its width] or [median, low, high].
+// The form of each kind of measurement in bench/results: only what a published table reads. A spread is [median, minimum, maximum], an
+// interval [median, half width] or [median, low, high].
 //
-// Each function takes what a bench has measured, or what is stored already, and answers what is stored.
+// Each function takes what a bench has measured, or what is already stored, and returns what to store.
 
 const { KINDS } = require('../instructions/callgrind')
 
@@ -23,7 +23,7 @@ const STORED = {
   v8: ({ rows, profile: { settle, connections }, node, ...result }) => ({ ...sourceOf(result), node, profile: { settle, connections }, rows: rows.map(tracedRow) }),
   faults: ({ rows, profile, node, ...result }) => ({ ...sourceOf(result), node, profile, rows: rows.map(faultRow) }),
   'startup-instructions': ({ major, rows, ...result }) => ({ ...sourceOf(result), major, rows: mapped(rows, startRow) }),
-  // Bytes are the same on every machine, times are not.
+  // Stores only the bytes, which are the same on every machine. Times are not.
   micro: ({ node, rows, ...result }) => ({ ...sourceOf(result), node, rows: rows.filter(({ step }) => step !== null).map(({ name, step, bytes }) => ({ name, step, bytes })) }),
   growth: ({ node, tables, ...result }) => ({ ...sourceOf(result), node, tables }),
   'log-lines': ({ node, rounds, lines, rows, ...result }) => ({ ...sourceOf(result), node, rounds, lines, rows: rows.map(({ label, micros, median, min, max, over }) => ({ label, micros: micros ?? [median, min, max], over })) }),
@@ -32,7 +32,7 @@ const STORED = {
   'viewer-page': pageFigures
 }
 
-/** When, where and of which code: what captions say. */
+/** Date, machine and code version, for captions. */
 function sourceOf ({ date, commit, dirty, hot, machine, steal, stolen = steal }) {
   return { date, commit, ...dirty && { dirty }, ...hot !== undefined && { hot }, ...machine !== undefined && { machine: machineText(machine, stolen) } }
 }
@@ -45,7 +45,7 @@ function machineText (machine, stolen) {
   return `${cores}-core ${cpu}, ${pinning}${others}${busy}`
 }
 
-// What Fastify alone takes is said by what is over it; the real request has rows of its own for it.
+// Fastify's own baselines are left out: the difference to them is stored. The real request has baseline rows of its own.
 function isShown ({ name, over }) {
   return (over ?? null) !== null || name === 'bare' || name.startsWith('bare-real')
 }
@@ -65,7 +65,7 @@ function countedRow ({ name, commit, hot, processes, requests, warmUp, isCollect
   }
 }
 
-// By KINDS; undefined where the baseline was counted before, and only its total is known.
+// Ordered as KINDS; undefined if the baseline was read from a file, which has only its total.
 function kindsOf (over) {
   return Number.isFinite(over?.[KINDS[0]]) ? KINDS.map((kind) => over[kind]) : undefined
 }
@@ -138,7 +138,7 @@ function spread (figure) {
   return Array.isArray(figure) ? figure : [figure.median, figure.min ?? figure.low, figure.max ?? figure.high]
 }
 
-// Of a single process the width is not known.
+// The half width is unknown when there was only one process.
 function interval (figure) {
   if (Array.isArray(figure)) return figure
   const { median, halfWidth } = figure

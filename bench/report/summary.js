@@ -1,13 +1,13 @@
 'use strict'
 
-// Rounds → what is shown: per case the median, least and greatest of each figure, and of the
-// difference to its baseline in the same round.
+// Summarises the rounds of each case: median, minimum and maximum of each figure, and of the difference to the baseline in the same
+// round.
 
 const { spread } = require('../run/statistics')
 
 module.exports = summarise
 
-// measured: what run() gives → [{ name, label, node, versions, figures, over, relativeRps, spans, faults }]
+// measured: the result of run() → [{ name, label, node, versions, figures, over, relativeRps, spans, faults }]
 function summarise (measured) {
   const byName = new Map(measured.map((entry) => [entry.testCase.name, entry]))
   return measured.map((entry) => summariseCase(entry, byName.get(baselineOf(entry.testCase))))

@@ -1,6 +1,6 @@
 'use strict'
 
-// Which tables are published, from which rows.
+// Makes the tables of targets, sizes and start-up, and the end of a caption.
 
 const { table } = require('./markdown')
 const { targets, judge } = require('../targets')
@@ -37,7 +37,7 @@ const SIZES = {
   'nodesdk-auto': 'NodeSDK: auto-instrumentations + @fastify/otel'
 }
 
-// Of run/installed-size.js.
+// Results of run/installed-size.js.
 function sizesTable ({ installedBytes }) {
   return table([
     ['', (name) => SIZES[name]],
@@ -45,7 +45,7 @@ function sizesTable ({ installedBytes }) {
   ], Object.keys(SIZES))
 }
 
-// Of startup.js: its first case is Fastify alone.
+// Results of startup.js. Its first case is Fastify alone.
 function startupTable ({ rows, major, date, ...code }) {
   const list = Object.values(rows)
   const over = (until) => (row) => {
@@ -69,7 +69,7 @@ function millions (instructions) {
   return (instructions / 1e6).toFixed(0)
 }
 
-/** The end of a caption. `counted`: of which code the rows are, where they are of several. */
+/** The end of a caption. `counted`: the code versions of the rows, if they come from several. */
 function provenance ({ machine, node, date, dirty, ...code }, counted = codeOf([code])) {
   return `Node ${node.replace('v', '')}, ${machine}, ${date.slice(0, 10)}, ${counted}${dirty ? ' with changes' : ''}.`
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// bench/results/viewer.json → the table of bench/RESULTS.md.
+// Makes the table of bench/RESULTS.md from bench/results/viewer.json.
 
 const { table } = require('./markdown')
 const { provenance } = require('./tables')
@@ -9,7 +9,7 @@ const MIB = 2 ** 20
 
 /**
  * @param {object} result bench/results/viewer.json
- * @param {object | null} page bench/results/viewer-page.json: where a browser could be had
+ * @param {object | null} page bench/results/viewer-page.json; null if no browser was available
  */
 function viewerTable (result, page) {
   const { start, seen, ingest, memory, largeTrace, sizes } = result

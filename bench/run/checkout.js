@@ -1,7 +1,7 @@
 'use strict'
 
-// Another commit of this repository as a folder: a git worktree below .cache, with this checkout's node_modules,
-// removed when the process ends.
+// Checks out another commit of this repository: a git worktree in .cache that uses this checkout's node_modules. It is removed when the
+// process ends.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -11,7 +11,7 @@ const root = path.join(__dirname, '../..')
 
 module.exports = folderOf
 
-// what: a folder, or anything that git knows as a commit
+// what: a folder, or anything that git can resolve to a commit
 function folderOf (what) {
   return fs.existsSync(path.join(what, 'index.js')) ? path.resolve(what) : layOut(what)
 }

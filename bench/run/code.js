@@ -1,8 +1,8 @@
 'use strict'
 
-// Which code a published row is of: a commit, and a hash of the files that run per request (hotFiles of scripts/hot-functions.js).
-// The hash leaves out comments and blank lines. A commit that changes no hot file leaves every row as true as it was; one that does
-// makes the rows older than their code, though the commit that they name is still there.
+// The code that a published row measured: a commit, and a hash of the files that run per request (hotFiles of scripts/hot-functions.js).
+// The hash ignores comments and blank lines. Rows stay valid across commits that change no hot file. A commit that changes one makes the
+// rows outdated, even though the commit that they name still exists.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -16,7 +16,7 @@ const HASH_DIGITS = 12
 module.exports = { hotHash, hashOf, isOfToday, codeOf, rowsIn, unknownRows }
 
 let hash
-/** Of the hot files of this checkout. */
+/** The hash of this checkout's hot files. */
 function hotHash () {
   hash ??= hashOf(hotFiles().map((file) => [file, fs.readFileSync(path.join(ROOT, file), 'utf8')]))
   return hash
@@ -33,7 +33,7 @@ function withoutComments (text) {
   return text.split('\n').map((line) => line.replace(/^\s*(?:\/\/|\/\*\*|\*).*$|\s\/\/ .*$/, '')).filter((line) => line.trim() !== '').join('\n')
 }
 
-// Where rows of one file were measured by several runs, each has its own commit; else the file has it.
+// If several runs measured the rows of a file, each row has its own commit. Otherwise the file has one.
 const OWN = {
   instructions: ({ nodes }) => Object.entries(nodes).flatMap(([major, { rows }]) => rows.map((row) => ({ ...row, name: `${row.name}, Node ${major}` }))),
   growth: ({ tables }) => tables,
@@ -41,7 +41,7 @@ const OWN = {
 }
 
 /**
- * What of a results file was measured together. → [{ name, commit, hot }]
+ * The parts of a results file that were each measured in one run. → [{ name, commit, hot }]
  * @param {string} kind the file's name under bench/results
  */
 function rowsIn (kind, result) {
@@ -49,9 +49,9 @@ function rowsIn (kind, result) {
 }
 
 /**
- * Those whose commit is in no history that a clone has.
+ * The rows whose commit is not in the history.
  * @param {{ commit: string }[]} rows
- * @returns {object[] | null} null where this cannot be told: in a shallow clone, and where there is no git
+ * @returns {object[] | null} null if this is unknown: in a shallow clone, or without git
  */
 function unknownRows (rows) {
   const known = history()
@@ -74,8 +74,8 @@ function readHistory () {
 }
 
 /**
- * Whether the hot files are today as they were when the row was counted. Of a row from before rows had a hash its commit says it.
- * hot null: a row in which no hot file runs, Fastify's own or another tracer's.
+ * Whether the hot files are the same as when the row was counted. Rows from before the hash existed are judged by their commit.
+ * hot null: no hot file runs in this row, which is of Fastify itself or of another tracer.
  */
 function isOfToday ({ commit, hot }) {
   if (hot === null) return true
@@ -83,9 +83,9 @@ function isOfToday ({ commit, hot }) {
 }
 
 /**
- * The end of a caption: of which commits the rows are, and whether hot files have changed since.
+ * The end of a caption: the commits of the rows, and whether hot files have changed since.
  * @param {{ commit: string, hot?: string }[]} rows
- * @param {string} how they came from several commits
+ * @param {string} how describes rows of several commits: 'table by table'
  */
 function codeOf (rows, how = 'row by row') {
   const all = [...new Set(rows.map(({ commit }) => commit))]
@@ -104,7 +104,7 @@ function since (older) {
 }
 
 const changes = new Map() // by commit
-/** How many commits since have changed hot files. What is not committed yet counts as one, which it will be. */
+/** The number of commits since `commit` that changed hot files. Uncommitted changes count as one. */
 function changesSince (commit) {
   if (!history()?.has(commit)) return undefined
   if (!changes.has(commit)) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// What makes a round invalid. A rival that drops spans is not at fault, its row says how many; two
-// sides that count differently are.
+// Decides what makes a round invalid. A rival that drops spans is valid: its row says how many. A round is invalid if the server and the
+// sink disagree about the number.
 
 module.exports = findFaults
 module.exports.plausible = plausible
@@ -30,7 +30,7 @@ function findFaults ({ testCase, sent, counts, received, check }) {
   return faults
 }
 
-// A number: exactly so many per request. { least }: so many or more. { ratio }: within five standard deviations.
+// A number: exactly that many per request. { least }: at least that many. { ratio }: within five standard deviations.
 function plausible (spans, created, requests) {
   if (typeof spans === 'number') return created === spans * requests
   if (spans.least) return created >= spans.least * requests

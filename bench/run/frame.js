@@ -1,7 +1,7 @@
 'use strict'
 
-// What the benches on pinned cores have in common: options, cores, the machine's state, a results file, and the end of all
-// that was started.
+// Shared by the benches on pinned cores: options, pinning, the state of the machine, the results file, and stopping every process that
+// was started.
 
 const { parseArgs } = require('node:util')
 const { describeCommit, describeMachine, watchSteal } = require('./machine')
@@ -12,8 +12,8 @@ const { writeResults } = require('../report/results-file')
 module.exports = { runBench, readOptions }
 
 /**
- * Reads the command line, measures, prints, publishes with --publish, and ends every process of `processes.js`. A failure is
- * printed and makes the exit code 1.
+ * Reads the command line, measures, prints, publishes with --publish, and stops every process of `processes.js`. On failure it prints
+ * the error and sets the exit code to 1.
  * @param {{ numbers: Record<string, number>, others?: object, file: string | ((profile: object, values: object) => string), print: (result: object) => void }} bench
  *   numbers, others: see readOptions; file: the name under bench/results
  * @param {(profile: Record<string, number>, values: object) => Promise<object>} measure
@@ -38,9 +38,9 @@ async function runBench ({ numbers, others, file, print }, measure) {
 }
 
 /**
- * The options of a bench's command line. Those that are numbers are its profile, which its results file names.
+ * The options of a bench's command line. The numeric ones form its profile, which its results file records.
  * @param {Record<string, number>} numbers with their defaults
- * @param {object} others as `parseArgs` of node:util takes them; --publish is always there
+ * @param {object} others as for `parseArgs` of node:util; --publish is always included
  * @returns {{ profile: Record<string, number>, values: object }}
  */
 function readOptions (numbers, others = {}) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// What lands on disk: the bytes of all files of a package and of everything that npm brings with it.
-// node bench/run/installed-size.js writes bench/results/sizes.json, and what the viewer takes into viewer.json.
+// Disk usage: the bytes of all files of a package and of everything that npm installs with it.
+// node bench/run/installed-size.js writes bench/results/sizes.json, and the viewer's sizes to viewer.json.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -10,7 +10,7 @@ const { execFileSync } = require('node:child_process')
 const root = path.join(__dirname, '../..')
 const bench = path.join(__dirname, '..')
 
-// The packages that each way of tracing asks a user to install.
+// The packages that a user has to install for each way of tracing.
 const SETS = {
   'sdk2-by-hand': ['@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
   'fastify-otel': ['@fastify/otel', '@opentelemetry/api', '@opentelemetry/sdk-trace-base', '@opentelemetry/context-async-hooks', '@opentelemetry/exporter-trace-otlp-proto'],
@@ -28,7 +28,7 @@ if (require.main === module) {
   writeResults('viewer', { ...readResults('viewer'), sizes: measureOwnSizes() })
 }
 
-// → { name: bytes }; 'lighttrace' is the packed package and fastify-plugin, 'api' stands beside it
+// → { name: bytes }; 'lighttrace' is the packed package plus fastify-plugin; 'api' is counted separately
 function measureInstalledSizes () {
   const sizes = {
     lighttrace: lightTraceBytes(),
@@ -43,7 +43,7 @@ function lightTraceBytes () {
   return packageBytes + dependencyBytes
 }
 
-// What npm puts on the disk: the files of package.json's "files", the viewer's among them, and the one dependency.
+// What npm installs: the files listed in package.json's "files", which include the viewer, and the only dependency.
 function measureOwnSizes () {
   const { unpackedSize, files } = packed()
   return {

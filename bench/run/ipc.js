@@ -1,11 +1,11 @@
 'use strict'
 
-// Questions and answers over a child process's IPC channel. The channel is idle while a round
-// runs, so that asking costs the measured process nothing.
+// Requests and responses over a child process's IPC channel. The channel is idle during a round, so it costs the measured process
+// nothing.
 
 module.exports = { answer, ask }
 
-// In a child: handlers is { question: async (payload) => answer }.
+// For the child. handlers: { question: async (payload) => answer }
 function answer (handlers) {
   process.on('message', async ({ id, question, payload }) => {
     try {
@@ -14,13 +14,13 @@ function answer (handlers) {
       process.send({ id, error: error.stack })
     }
   })
-  // The bench that started this process has gone: nothing may stay behind.
+  // Exits when the bench that started this process is gone.
   process.on('disconnect', () => process.exit(0))
 }
 
 let lastId = 0
 
-// In the bench: resolves with the answer; rejects with the child's error, its exit, or after timeoutMs.
+// For the bench. Resolves with the answer; rejects with the child's error, when it exits, or after timeoutMs.
 function ask (child, question, payload, timeoutMs = 120_000) {
   const id = ++lastId
   return new Promise((resolve, reject) => {

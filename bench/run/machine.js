@@ -1,6 +1,6 @@
 'use strict'
 
-// What a figure was measured on, and how much of that machine others took meanwhile.
+// Describes the machine of a measurement, and how much of its time other machines took meanwhile.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -24,7 +24,7 @@ function describeMachine () {
   }
 }
 
-// root: of a checkout → { commit, dirty, hot }, see ./code.js. What benches themselves write does not make it dirty.
+// root: the checkout → { commit, dirty, hot }, see ./code.js. Files that benches write do not count as dirty.
 function describeCommit (root) {
   try {
     return { commit: git(root, 'rev-parse', 'HEAD'), dirty: git(root, 'status', '--porcelain', '-uno', '--', ...MEASURED) !== '', hot: hotHash() }
@@ -33,7 +33,7 @@ function describeCommit (root) {
   }
 }
 
-// → () => the share of the cores' time that the hypervisor gave to others since; undefined where unknown
+// → () => the share of CPU time that the hypervisor has given to other machines since; undefined if unknown
 function watchSteal () {
   const before = coreTimes()
   return () => {

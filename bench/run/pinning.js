@@ -1,8 +1,7 @@
 'use strict'
 
-// The server stands alone on core 0. Load and sink share the next one where there are two cores and
-// have one each where there are more. Without taskset (macOS, Windows) nothing is pinned, and the
-// result says so.
+// The server runs alone on core 0. Load and sink share the next core if there are only two; otherwise each has its own. Without taskset
+// (macOS, Windows) nothing is pinned, and the result says that.
 
 const { availableParallelism } = require('node:os')
 const { execFileSync, spawn } = require('node:child_process')
@@ -14,7 +13,7 @@ const pinned = process.platform === 'linux' && cores > 1 && hasTaskset()
 
 module.exports = { spawnPinned, pinBench, describePinning, pinned, cores }
 
-// A child process with an IPC channel, on the core of its role. roles with no entry are not pinned.
+// Starts a child process with an IPC channel, on the core of its role. Roles without an entry in CORE_OF are not pinned.
 function spawnPinned (role, file, args, { env = process.env, cwd, title = role } = {}) {
   const [command, ...rest] = pinned && role in CORE_OF
     ? ['taskset', '-c', String(CORE_OF[role]), file, ...args]

@@ -1,7 +1,6 @@
 'use strict'
 
-// One line that is written over on a terminal, one line per step elsewhere, with the time left by the
-// pace so far.
+// On a terminal, updates one line; elsewhere, prints one line per step. Estimates the time left from the pace so far.
 
 module.exports = startProgress
 

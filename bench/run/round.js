@@ -1,6 +1,6 @@
 'use strict'
 
-// One measurement of one case: probe the answers, load, flush, compare both sides' counts.
+// One measurement of one case: checks the responses, runs the load, flushes, compares the counts of server and sink.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask } = require('./ipc')
@@ -14,7 +14,7 @@ const SERVER_SETTLE_MS = 250
 
 module.exports = { measure, load, FLUSH_MS }
 
-// → the round's figures; `faults` is empty for a valid one
+// → the round's figures; `faults` is empty for a valid round
 async function measure ({ testCase, server, loader, sink }, profile) {
   thaw(server)
   try {
@@ -59,7 +59,7 @@ async function probe (testCase, server) {
   }
 }
 
-// The probe's own spans, and what an earlier round left, are not this round's.
+// Flushes the spans of the probe and of earlier rounds, so that they do not count in this round.
 async function flushEarlier (server) {
   await ask(server, 'begin')
   await ask(server, 'end', { flushMs: FLUSH_MS })
@@ -70,7 +70,7 @@ function expectation (testCase) {
   return { route, status }
 }
 
-// A flush resolves when the sink has answered; tools without one are given time until nothing more comes.
+// A flush resolves when the sink has answered. For tools without a flush, this waits until everything has arrived or time is up.
 async function settled (sink, expected) {
   const deadline = performance.now() + SETTLE_MS
   for (;;) {

@@ -1,8 +1,7 @@
 'use strict'
 
-// A run: blocks of cases that share a baseline, one block after the other. Within one, every server
-// is started and warmed up; then come rounds over all of them in an order that rotates, so that a
-// machine that gets slower or faster meanwhile does it to all alike.
+// A run consists of blocks of cases that share a baseline, one block after the other. In a block, every server is started and warmed up.
+// Then come rounds over all of them in a rotating order, so that changes in the machine's speed affect all equally.
 
 const { freePort } = require('../../scripts/free-port')
 const { ask } = require('./ipc')
@@ -30,7 +29,7 @@ async function run (cases, { profile, headlineNode, progress }) {
   }
 }
 
-// How many times progress is logged.
+// The number of progress messages of a run.
 function stepsOf (cases, { rounds }) {
   return cases.length * (rounds + 1)
 }
@@ -76,7 +75,7 @@ function environmentOf (testCase, sink, down) {
   return { ...ownEnvironment(), ...serverEnv(testCase, sink, down) }
 }
 
-// The shell's own settings of what is measured are not part of a case.
+// The environment without the shell's own settings for what is measured, which are not part of a case.
 function ownEnvironment () {
   const entries = Object.entries(process.env).filter(([name]) => !/^(OTEL_|NODE_OPTIONS$)/.test(name))
   return { ...Object.fromEntries(entries), NODE_ENV: 'production' }

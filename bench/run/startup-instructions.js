@@ -1,8 +1,8 @@
 'use strict'
 
-// The instructions of a start, by callgrind: from the start of the process until the application is ready, and until it has
-// answered its first request, which needs what was put off. V8 is made deterministic, so they repeat within a few thousandths
-// however busy the machine is. What Node takes to start without any code is counted too, and taken away from each.
+// Counts the instructions of a start with callgrind: from the start of the process until the application is ready, and until it has
+// answered its first request, which includes deferred work. V8 is deterministic, so counts repeat within a few thousandths even on a
+// busy machine. The instructions that Node itself needs to start are counted too, and subtracted.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -20,10 +20,10 @@ const script = path.join(__dirname, '../server/startup.js')
 module.exports = { countStartup }
 
 /**
- * @param {object[]} cases of cases.js; the first is what the others are compared with. compileCache: with NODE_COMPILE_CACHE
+ * @param {object[]} cases of cases.js; the first is the baseline. compileCache: with NODE_COMPILE_CACHE
  * @param {string} node
- * @returns {Promise<{ [name: string]: { label: string, ready: object, answered: object } }>} of each: `own`, instructions over
- *   Node's own start, `over` the first case's, and `share` of the first case's
+ * @returns {Promise<{ [name: string]: { label: string, ready: object, answered: object } }>} for each: `own`, the instructions beyond
+ *   Node's own start; `over`, the difference to the first case; `share`, that difference relative to the first case
  */
 async function countStartup (cases, node) {
   await installValgrind()
@@ -37,7 +37,7 @@ async function countStartup (cases, node) {
         const env = { LIGHT_TRACE_BENCH: JSON.stringify({ setup, options, answers: until === 'answered' }) }
         if (compileCache) {
           env.NODE_COMPILE_CACHE = path.join(folder, `${name}-${until}`)
-          await countOne(node, [script], env, path.join(folder, 'profile')) // fills it
+          await countOne(node, [script], env, path.join(folder, 'profile')) // fills the cache
         }
         counted[name][until] = { own: await countStarts(node, [script], env, folder) - empty }
       }

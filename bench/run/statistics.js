@@ -2,7 +2,7 @@
 
 module.exports = { median, spread, quantile, medianInterval, mean95 }
 
-// Student's t for 95 %, by degrees of freedom; beyond the table it is below the last one.
+// Student's t for 95 %, by degrees of freedom; beyond the table the last value is used, which is slightly too high.
 const STUDENT_T = [Infinity, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
 
 function median (values) {
@@ -12,19 +12,19 @@ function median (values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2
 }
 
-// → { median, min, max } of the finite ones; null where there is none
+// → { median, min, max } of the finite values; null if there are none
 function spread (values) {
   const finite = values.filter((value) => Number.isFinite(value))
   if (finite.length === 0) return null
   return { median: median(finite), min: Math.min(...finite), max: Math.max(...finite) }
 }
 
-// The value below which `share` of all lie.
+// The value below which `share` of all values lie.
 function quantile (values, share) {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)]
 }
 
-// low…high: where the median itself lies with 95 % confidence, by the order statistics of its sample; and the quartiles.
+// low…high: the 95 % confidence interval of the median, from order statistics. Also returns the quartiles.
 function medianInterval (values) {
   const sorted = values.toSorted((a, b) => a - b)
   const half = 1.96 * Math.sqrt(sorted.length) / 2
@@ -37,8 +37,7 @@ function medianInterval (values) {
   }
 }
 
-// The median, and half of the width within which the mean lies with 95 % confidence where the values scatter as a normal
-// distribution does; Infinity for one value.
+// The median, and half the width of the 95 % confidence interval of the mean, assuming a normal distribution; Infinity for one value.
 function mean95 (values) {
   const n = values.length
   const mean = values.reduce((sum, value) => sum + value, 0) / n

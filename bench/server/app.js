@@ -1,6 +1,6 @@
 'use strict'
 
-// The Fastify app under measurement: the same routes in every case, as a user would write them.
+// The Fastify app under measurement. It has the same routes in every case, written as a user would write them.
 
 const http = require('node:http')
 
@@ -11,7 +11,7 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFres
 
   app.get('/users/:id', async () => ({ hello: 'world' }))
 
-  let n = 0 // of what takes turns or never comes again
+  let n = 0 // for values that take turns or never repeat
   app.get('/statuses', async (request, reply) => {
     reply.code(210 + n++ % 8)
     return { hello: 'world' }
@@ -47,8 +47,8 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFres
     return { upstream: response.status }
   })
 
-  // What a service does: a validated body, a log line of its own, what it knows about the request, a step, a look-up, an answer
-  // with a schema.
+  // What a typical service does: validates a body, writes a log line, sets attributes, runs a step, looks something up, and answers with a
+  // response schema.
   const addCheckout = (lookUp) => app.post('/checkout', { schema: { body: checkoutSchema, response: { 200: checkoutAnswerSchema } } }, async (request) => {
     const { order, plan, items } = request.body
     annotate(request, 'app.order.id', order)
@@ -68,12 +68,12 @@ function addRoutes (app, { upstream, redis, postgresql, fetches = false, hasFres
   })
 }
 
-// Each answers how a user is looked up.
+// Each returns the function that looks up a user.
 
 function addRedis (app, port) {
   const { createClient } = require('redis')
-  // The client's own timeout is an AbortSignal for each command, whose timer ends when the wall's clock says so: under valgrind
-  // that is after so many fewer requests.
+  // The client's own timeout is an AbortSignal per command, whose timer runs on wall-clock time. Under valgrind far fewer requests run
+  // before it fires, so it is switched off.
   const client = createClient({ url: `redis://127.0.0.1:${port}`, commandOptions: { timeout: 0 } })
   app.addHook('onReady', async () => {
     await client.connect()
@@ -95,7 +95,7 @@ function addRedis (app, port) {
 }
 
 function addPostgresql (app, port, traceClient, hasFreshTexts) {
-  const { Client } = require('pg') // no pool: under valgrind each of its connections is waited for, which has a span
+  const { Client } = require('pg') // not a pool: under valgrind requests wait for each of its connections, and the wait has a span
   const client = traceClient(new Client({ host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }))
   app.addHook('onReady', async () => {
     await client.connect()

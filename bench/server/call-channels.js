@@ -1,7 +1,7 @@
 'use strict'
 
-// Who listens to the channels that a request's calls are published on: light-trace as it does, nobody, or somebody who does
-// nothing, which shows what the library and Node do as soon as anybody listens.
+// Sets the listeners of the channels that a request's calls are published on: light-trace's, none, or one that does nothing. The last
+// shows the cost that the library and Node add as soon as a channel has a listener.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const path = require('node:path')
@@ -9,12 +9,12 @@ const path = require('node:path')
 module.exports = callChannels
 
 /**
- * @param {string} root of the checkout whose light-trace has subscribed
+ * @param {string} root the checkout whose light-trace has subscribed
  * @returns {(state: 'spans' | 'nobody' | 'listened') => void}
  */
 function callChannels (root) {
   const ours = outboundSubscribers(root)
-  // One of a TracingChannel is enough for all that its library does.
+  // One listener per TracingChannel is enough to make its library do everything.
   const idle = ours.filter(([name]) => !name.startsWith('tracing:') || name.endsWith(':start')).map(([name]) => [name, () => {}])
   let subscribed = ours
   return (state) => {

@@ -1,8 +1,7 @@
 'use strict'
 
-// A stock BatchSpanProcessor with an OTLP protobuf exporter that both count. The queue is large and
-// as many exports may run at once as a flush needs, so that a rival's spans are lost only where it
-// cannot keep up, not by its defaults.
+// A stock BatchSpanProcessor with an OTLP protobuf exporter, both of which count. The queue is large, and as many exports may run at once
+// as a flush needs. So a rival loses spans only if it cannot keep up, and not because of its defaults.
 
 const QUEUE_SPANS = 65_536
 const BATCH_SPANS = 512
@@ -10,7 +9,7 @@ const CONCURRENT_EXPORTS = QUEUE_SPANS / BATCH_SPANS * 2
 
 module.exports = countedPipeline
 
-// The parts are those of either SDK major; processorArguments: (exporter, options) => what its constructor takes.
+// Accepts the classes of either SDK major. processorArguments: (exporter, options) => the arguments of the processor's constructor.
 function countedPipeline ({ BatchSpanProcessor, OTLPTraceExporter, diag, DiagLogLevel, processorArguments }) {
   const counts = { created: 0, delivered: 0, failed: 0, overflowed: 0 }
   countOverflow(counts, diag, DiagLogLevel)
@@ -25,7 +24,7 @@ function countedPipeline ({ BatchSpanProcessor, OTLPTraceExporter, diag, DiagLog
   const processor = new CountingProcessor(...processorArguments(exporter, { maxQueueSize: QUEUE_SPANS, maxExportBatchSize: BATCH_SPANS }))
   return {
     processor,
-    flush: () => processor.forceFlush().catch(() => {}), // what could not be sent is counted
+    flush: () => processor.forceFlush().catch(() => {}), // spans that could not be sent are counted
     counts () {
       const dropped = counts.failed + counts.overflowed + (processor._droppedSpansCount ?? 0)
       return { created: counts.created, delivered: counts.delivered, rejected: 0, dropped, waiting: 0 }
@@ -45,8 +44,8 @@ function counting (counts, exporter) {
   return exporter
 }
 
-// The processor tells how many spans did not fit its queue in a warning, once there is room again;
-// until then in _droppedSpansCount.
+// The processor reports the number of spans that did not fit its queue in a warning, once there is room again. Until then the number is
+// in _droppedSpansCount.
 function countOverflow (counts, diag, DiagLogLevel) {
   const ignore = () => {}
   const warn = (message) => {

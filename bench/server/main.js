@@ -1,16 +1,16 @@
 'use strict'
 
-// The process under measurement: one per case, alive across all rounds. What is measured is loaded
-// before Fastify, as its users load it; then the routes; then it waits to be asked.
+// The process under measurement: one per case, alive across all rounds. It loads the tracer before Fastify, as users do, then the
+// routes, and then waits for requests over IPC.
 //
-// Nothing here may load node:http before the setup does: some of them patch it.
+// Nothing here may load node:http before the setup does, because some setups patch it.
 //
 // LIGHT_TRACE_BENCH holds { setup, options, upstream, down } as JSON.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { answer } = require('../run/ipc')
 
-const FLUSH_DOWN_MS = 50 // there is nobody to wait for
+const FLUSH_DOWN_MS = 50 // there is no collector to wait for
 const config = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 
 main().catch((error) => {
@@ -24,8 +24,8 @@ async function main () {
 
   answer({
     begin: figures,
-    // The spans of a round are its work: what is left in queues is sent, and its CPU time counted. V8 puts
-    // work off until there is time, which a case that waits for its collector has: so all wait alike.
+    // A round's work includes its spans: queued spans are sent, and that CPU time is counted. V8 defers work until the process is idle,
+    // which happens in cases that wait for their collector. So all cases wait equally long.
     async end ({ flushMs, settleMs = 0 }) {
       const loadEnd = figures()
       const settled = sleep(settleMs)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The stock SDK of a major, put together as its documentation does. That of 3.x is in a node_modules of its own.
+// The stock SDK of a given major, set up as its documentation describes. SDK 3.x has its own node_modules.
 
 const { createRequire } = require('node:module')
 const path = require('node:path')
@@ -24,7 +24,7 @@ const MAJORS = {
 
 module.exports = function sdk (major) {
   const { file, tracing, provider, processorArguments } = MAJORS[major]
-  const load = createRequire(file) // requires a package from the folder of this SDK's
+  const load = createRequire(file) // resolves packages from the folder of this SDK
   const api = load('@opentelemetry/api')
   const { AsyncLocalStorageContextManager } = load('@opentelemetry/context-async-hooks')
   const { W3CTraceContextPropagator } = load('@opentelemetry/core')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a careful team writes with the SDK alone: two hooks, one SERVER span with the attributes that
-// light-trace sets, and the context entered around the request.
+// What a careful team would write with the SDK alone: two hooks, one SERVER span with the attributes that light-trace sets, and the
+// context active for the request.
 
 module.exports = spanByHand
 

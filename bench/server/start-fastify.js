@@ -2,7 +2,7 @@
 
 module.exports = startFastify
 
-// Longer than any bench: a server that waits for its turn must not close the connections of its load.
+// Longer than any bench, so that a server that waits for its turn does not close the load's connections.
 const KEEP_ALIVE_MS = 3_600_000
 
 async function startFastify (setup, { upstream, redis, postgresql, options }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Loads a setup and Fastify, registers and gets ready. With `answers` it has answered a first request too.
+// Loads a setup and Fastify, registers and becomes ready. With `answers`, it also answers a first request.
 
 const { setup: file, options, answers } = JSON.parse(process.env.LIGHT_TRACE_BENCH)
 

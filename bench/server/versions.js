@@ -1,13 +1,13 @@
 'use strict'
 
-// What was measured, by name: read from the files, since most packages do not export package.json.
+// The versions of the measured packages. They are read from files, since most packages do not export package.json.
 
 const fs = require('node:fs')
 const path = require('node:path')
 
 module.exports = versionsOf
 
-// → { name: version } of the packages that `from` (a file) would load
+// → { name: version } of the packages as `from` (a file) would resolve them
 function versionsOf (from, names) {
   const found = {}
   for (const name of names) found[name] = versionOf(path.dirname(from), name)

@@ -1,7 +1,6 @@
 'use strict'
 
-// Decodes sampled bodies in full, after the round, with a decoder that is not ours, and compares what they hold with what the round
-// asked for.
+// After the round, decodes sampled bodies in full with a third-party decoder, and compares their content with what the round expects.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
 const countSpans = require('./count-spans')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Counts the spans of an OTLP ExportTraceServiceRequest without decoding them: it walks down to
-// `spans` and steps over each by its length, two or three bytes read per span.
+// Counts the spans of an OTLP ExportTraceServiceRequest without decoding them. It descends to `spans` and skips each span by its length,
+// reading two or three bytes per span.
 //
 //   ExportTraceServiceRequest 1 → ResourceSpans 2 → ScopeSpans 2 → Span
 
@@ -13,7 +13,7 @@ const SPAN = 0x12
 
 let at = 0 // where readLength stopped; saves an object per field
 
-// → the number of spans, or -1 where the bytes are not such a message.
+// → the number of spans, or -1 if the bytes are not a valid message
 function countSpans (body) {
   let spans = 0
   const ok = eachField(body, 0, body.length, RESOURCE_SPANS, (start, end) =>

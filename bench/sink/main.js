@@ -1,8 +1,8 @@
 'use strict'
 
-// The collector of the bench: takes OTLP protobuf at /<case>/v1/traces, counts every span and keeps a sample of the bodies for full
-// decoding after the round. It shares a core with the load where there are only two, so it does no more than that.
-// /upstream answers the one outbound call of the cases that make one.
+// The collector of the bench. It receives OTLP protobuf at /<case>/v1/traces, counts every span, and keeps a sample of the bodies for
+// full decoding after the round. It does no more than that, because on a machine with two cores it shares one with the load.
+// /upstream answers the outbound calls of cases that make one.
 
 const http = require('node:http')
 const zlib = require('node:zlib')
@@ -25,7 +25,7 @@ const server = http.createServer({ keepAliveTimeout: 600_000 }, (request, respon
 server.listen(0, '127.0.0.1', () => process.send({ ready: true, port: server.address().port, node: process.version }))
 
 answer({
-  // Before a round: what is to come, and how slowly to answer it.
+  // Before a round: resets the counts and sets the response delay.
   expect ({ delayMs = 0 } = {}) { inbox = emptyInbox(delayMs) },
   received: () => ({ spans: inbox.spans, bodies: inbox.bodies, bytes: inbox.bytes, unreadable: inbox.unreadable }),
   check: (expected) => checkOtlp(inbox.samples, expected)

@@ -1,7 +1,7 @@
 'use strict'
 
-// What stands at the exporter's URL during a soak: it reads each body with a decoder that is not ours and counts every
-// span id, misbehaves as the schedule says, and in between hands bodies on to real collectors.
+// The collector at the exporter's URL during a soak. It decodes each body with a third-party decoder, counts every span id, fails as the
+// schedule says, and otherwise forwards bodies to real collectors.
 
 const http = require('node:http')
 const zlib = require('node:zlib')
@@ -18,9 +18,9 @@ class SoakCollector {
   rejected = 0
   connections = 0
   connectionsMost = 0
-  measured = 0 // requests that the last metrics taken have counted
-  #read = new Map() // id → how often it was read whole
-  #acknowledged = new Map() // id → how often it was read and answered with 2xx
+  measured = 0 // the request count in the last metrics received
+  #read = new Map() // id → how many times its body was read completely
+  #acknowledged = new Map() // id → how many times it was read and answered with 2xx
   #sockets = new Set()
   #server = null
   #port = 0
@@ -76,7 +76,7 @@ class SoakCollector {
     this.#answer(res, how, ids)
   }
 
-  // Cumulative: what comes later replaces what came before.
+  // Metrics are cumulative, so later values replace earlier ones.
   #onMetrics (req, res, body, { hang, resetAfterUpload, status = 200, headers = {} }) {
     if (hang) return
     if (resetAfterUpload) return req.socket.resetAndDestroy()
@@ -113,7 +113,7 @@ class SoakCollector {
 
 function requestsIn (body) {
   const metrics = MetricsRequest.decode(body).resourceMetrics.flatMap(({ scopeMetrics }) => scopeMetrics).flatMap(({ metrics }) => metrics)
-  const duration = metrics.find(({ name }) => name === 'http.server.request.duration') // none before the first request
+  const duration = metrics.find(({ name }) => name === 'http.server.request.duration') // undefined before the first request
   return (duration?.histogram.dataPoints ?? []).reduce((sum, { count }) => sum + Number(count), 0)
 }
 

@@ -2,9 +2,8 @@
 
 // npm run soak [-- --minutes 10] [--seed N] [--rate 500] [--metrics] [--publish] [--no-real]
 //
-// A real app under a steady load while its collector fails in every way that schedule.js knows; then what that cost and
-// what was lost, beside the same app without light-trace, which gets the same requests at the same time. Ends with
-// `N passed, N failed`.
+// Puts an app under steady load while its collector fails in every way that schedule.js lists. Reports what that cost and what was lost,
+// compared with the same app without light-trace, which gets the same requests at the same time. Ends with `N passed, N failed`.
 
 const path = require('node:path')
 const { fork } = require('node:child_process')
@@ -18,8 +17,8 @@ const { SoakCollector } = require('./collector')
 const { makeSchedule } = require('./schedule')
 const { summarise, asText, publish } = require('./report')
 
-// Some four seconds of the default load, and several times that compressed: the longest outages overflow it, the others
-// must not lose a span.
+// About four seconds of the default load, and several times that when compressed. The longest outages overflow it. Shorter ones must not
+// lose a span.
 const BUFFER_BYTES = 1024 * 1024
 const TRACE_OPTIONS = { registerGlobals: false, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 500 }, logs: false }
 const METRICS = { intervalMs: 1000 }
@@ -63,7 +62,7 @@ async function main () {
   }
 }
 
-// A collector that cannot be had is logged; the soak goes on with the others.
+// If a collector cannot be installed or started, that is logged and the soak continues without it.
 async function startRealCollectors () {
   const started = []
   const attempt = async (name, start) => {
@@ -82,7 +81,7 @@ async function startRealCollectors () {
   return started
 }
 
-// Two servers and one load through all phases.
+// Runs two servers and one load process through all phases.
 async function run (trace, phases, collector) {
   const traced = await startServer(trace)
   const bare = await startServer(null)

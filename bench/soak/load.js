@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests at a fixed rate in a process of their own, each to the traced server and to the bare one, and each held
-// against the answer that it must get. Latency counts from when a request was due, not from when there was room for it.
+// Sends requests at a fixed rate from its own process, each to the traced server and to the bare one, and compares each response with
+// the expected one. Latency counts from when a request was due, not from when it could be sent.
 
 const http = require('node:http')
 
@@ -40,7 +40,7 @@ const timer = setInterval(() => {
   if (isStopping) return open === 0 && finish()
   const due = (performance.now() - startedAt) * perSecond / 1000
   for (; sent < due; sent++) {
-    // Neither of the two always goes first.
+    // Takes turns, so that neither server always goes first.
     const first = sent % 2
     send(targets[first], sent, startedAt + sent * 1000 / perSecond)
     send(targets[1 - first], sent, startedAt + sent * 1000 / perSecond)

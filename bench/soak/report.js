@@ -1,6 +1,6 @@
 'use strict'
 
-// The figures of a soak, as one object, as text, and as the section of bench/RESULTS.md.
+// The figures of a soak, as an object, as text, and as the section of bench/RESULTS.md.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -36,9 +36,9 @@ function summarise ({ seed, minutes, perSecond, maxBytes, real, bare, traced, co
     spans,
     exports: stats.exports,
     collector,
-    measured, // requests that the last metrics have counted; null: without metrics
+    measured, // the request count in the last metrics; null: without metrics
     identity: spans.accepted - spans.handedOver - spans.delivered - spans.rejected - droppedSum - spans.queued - spans.inFlight,
-    // What the exporter holds for delivered and the collector never acknowledged, and the reverse.
+    // Spans that the exporter counts as delivered but the collector never acknowledged, minus the opposite.
     deliveredUnseen: spans.delivered + spans.rejected - collector.acknowledged,
     duplicates: collector.duplicates,
     bare: figures(bare),
@@ -63,9 +63,8 @@ function verdicts (summary) {
     ['accepted = delivered + rejected + thinned + dropped + queued + in flight', summary.identity === 0],
     ['what the exporter calls delivered is what the collector acknowledged, but for retried ones', summary.deliveredUnseen <= 0 && -summary.deliveredUnseen <= summary.spans.retried],
     ['every duplicate is among the retried', summary.duplicates <= summary.spans.retried],
-    // On our side it is one, which test/faults/connections.test.js holds. A connection that we gave up (no answer in time,
-    // an answer without end) is closed here first; the collector, which may not be reading it, sees that after it has
-    // taken the next one.
+    // On our side it is one connection, which test/faults/connections.test.js checks. A connection that we give up (no response in time, or
+    // an endless one) closes here first. The collector may not be reading it, and may notice only after it has accepted the next one.
     ['the collector saw one connection at a time, and at most one more that was closing', summary.collector.connectionsMost <= 2],
     ...(summary.measured === null ? [] : [['the metrics have counted each request that was served', summary.measured === summary.served]])
   ]

@@ -1,12 +1,12 @@
 'use strict'
 
-// What goes wrong when: a seeded sequence of healthy stretches and faults.
+// Decides what fails and when: a seeded sequence of healthy periods and faults.
 
 const { randomFrom } = require('../../test/support/fuzz')
 
 const HEALTHY_S = [3, 8]
 
-// name → how long, in seconds, and what the collector does (collector.js). `isDown`: nobody listens.
+// name → duration in seconds, and what the collector does (collector.js). `isDown`: it does not listen.
 const FAULTS = {
   gone: { seconds: [2, 20], isDown: true },
   flapping: { seconds: [5, 10], flapEveryMs: 200 },
@@ -23,7 +23,7 @@ const FAULTS = {
   'closing each connection': { seconds: [2, 6], how: { headers: { connection: 'close' } } }
 }
 
-// [{ name, seconds, … }] of at least `seconds` in all; every fault occurs before one occurs again.
+// → [{ name, seconds, … }], at least `seconds` long in total. Every fault occurs once before any occurs again.
 function makeSchedule (seconds, seed, healthy) {
   const random = randomFrom(seed)
   const between = ([least, most]) => least + random() * (most - least)

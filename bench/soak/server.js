@@ -1,6 +1,6 @@
 'use strict'
 
-// The app under soak, in a process of its own: a few real routes, traced or not.
+// The app under soak, in its own process: a few realistic routes, traced or not.
 
 const { monitorEventLoopDelay } = require('node:perf_hooks')
 const { Readable } = require('node:stream')

@@ -1,9 +1,9 @@
 'use strict'
 
-// What a process.nextTick takes, before and after a garbage collection that finds no record of one alive.
+// Measures the cost of process.nextTick before and after a garbage collection that finds no live record of one.
 //
 //   node --expose-gc bench/upstream/next-tick.js
-//   node --expose-gc bench/upstream/next-tick.js keep     one record is kept alive meanwhile
+//   node --expose-gc bench/upstream/next-tick.js keep     keeps one record alive meanwhile
 
 const { executionAsyncResource } = require('node:async_hooks')
 
@@ -14,10 +14,10 @@ main()
 
 async function main () {
   if (process.argv[2] === 'keep') process.nextTick(() => kept.push(executionAsyncResource()))
-  for (let i = 0; i < 3; i++) await measure() // V8 compiles
+  for (let i = 0; i < 3; i++) await measure() // lets V8 compile
   const before = await measure()
   await new Promise((resolve) => setTimeout(resolve, 100))
-  for (let i = 0; i < 4; i++) globalThis.gc() // no tick waits now: but for the one in `kept`, no record is alive
+  for (let i = 0; i < 4; i++) globalThis.gc() // no tick is pending, so no record is alive except the one in `kept`
   for (let i = 0; i < 3; i++) await measure()
   const after = await measure()
   console.log(`Node ${process.version}: ${before.toFixed(0)} ns a tick before, ${after.toFixed(0)} ns after a collection`)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The app whose requests are looked for on the page: nothing of light-trace in it, `npx light-trace` brings that.
+// The app whose requests the page must show. It does not use light-trace itself: `npx light-trace` adds that.
 
 const app = require('fastify')()
 

@@ -1,9 +1,9 @@
 'use strict'
 
-// npm run bench -- viewer: what the viewer's promises come to on this machine. Writes bench/results/viewer.json and the table of
-// bench/RESULTS.md; takes about two minutes. `-- --no-publish` prints only.
+// npm run bench -- viewer: measures what the viewer promises. Writes bench/results/viewer.json and the table of bench/RESULTS.md; takes
+// about two minutes. `-- --no-publish` only prints.
 //
-// The machine may be busy: what can be is measured as CPU time of the viewer's process, the rest as medians of many.
+// The machine may be busy, so figures are CPU times of the viewer's process where possible, and otherwise medians of many runs.
 
 const path = require('node:path')
 const { measureOwnSizes } = require('../run/installed-size')

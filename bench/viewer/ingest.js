@@ -1,6 +1,6 @@
 'use strict'
 
-// How many spans a second one core takes while a page follows, and what is lost.
+// Measures how many spans per second one core receives while a page follows, and how many are lost.
 
 const { readEvents } = require('../../viewer/commands/event-stream')
 const { startCommand } = require('./process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A trace of 10,000 spans: how long until its rows are answered, and how large they are. (What the browser takes to draw them is
-// measured in the browser.)
+// Measures how long it takes to get the rows of a trace with 10,000 spans, and how large they are. Drawing them is measured in the
+// browser.
 
 const { startCommand, median } = require('./process')
 const { bodies } = require('./spans')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A million one-span traces through the default bound.
+// Sends a million one-span traces to a viewer with the default memory limit.
 
 const { startCommand } = require('./process')
 const { bodies } = require('./spans')

@@ -1,11 +1,11 @@
 'use strict'
 
-// node bench/viewer/page.js: the page's figures, in Chromium. Writes bench/results/viewer-page.json.
-//   first paint     of a trace of 10,000 spans: from the address to the first rows on the screen; and until all can be reached
-//   empty page      the same of a page that has one row from the beginning, no style and no script: what no page can avoid
-//   scrolling       through it, from the top to the bottom: long tasks (over 50 ms) and frames that came late
-//   main thread     the same two in CPU time of the page's main thread, which other processes do not change much
-//   seen            from the answer of a request to its row on the page: an app under `light-trace app.js`
+// node bench/viewer/page.js: measures the page in Chromium. Writes bench/results/viewer-page.json.
+//   first paint     of a trace of 10,000 spans: from navigation to the first rows on the screen, and until all rows can be reached
+//   empty page      the same for a page with one static row, no style and no script: the part that no page can avoid
+//   scrolling       from top to bottom: long tasks (over 50 ms) and late frames
+//   main thread     the same two in CPU time of the page's main thread, which other processes hardly affect
+//   seen            from the response of a request to its row on the page, with an app under `light-trace app.js`
 
 const { readFileSync } = require('node:fs')
 const http = require('node:http')
@@ -64,7 +64,7 @@ async function measurePage () {
   }
 }
 
-// On a machine that others keep busy: chrt -r 1 node bench/viewer/page.js. The results say so.
+// For a busy machine: chrt -r 1 node bench/viewer/page.js. The results mention it.
 function isRealTime () {
   try {
     return /^policy\s*:\s*[12]$/m.test(readFileSync('/proc/self/sched', 'utf8'))
@@ -90,13 +90,13 @@ async function sendBigTrace (url) {
   return traceId
 }
 
-// Both pages in turn, so that what else the machine does falls on both.
+// Measures both pages in turn, so that other activity on the machine affects both.
 async function measureFirstPaint (browser, address) {
   const empty = await serveEmptyPage()
   const paints = []
   for (let nth = 0; nth <= PAINTS; nth++) paints.push({ trace: await paint(browser, address, SPANS + 1), empty: await paint(browser, empty.address) })
   empty.close()
-  paints.shift() // it starts the browser's processes
+  paints.shift() // the first one starts the browser's processes
   return {
     firstPaintMs: spread(paints.map(({ trace }) => trace.first)),
     allRowsMs: spread(paints.map(({ trace }) => trace.all)),
@@ -104,16 +104,16 @@ async function measureFirstPaint (browser, address) {
   }
 }
 
-// With the headers of the viewer's pages: for one of them Chromium takes another process.
+// Sends the headers of the viewer's pages: one of them makes Chromium use another process.
 async function serveEmptyPage () {
   const server = http.createServer((request, response) => response.writeHead(200, FIXED_HEADERS).end(EMPTY_PAGE))
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
   return { address: `http://localhost:${server.address().port}/`, close: () => server.close().closeAllConnections() }
 }
 
-// A window and a process of its own each time, nothing cached. The clock starts with the navigation and stops with the frame
-// after the first rows, and again with the frame after all of them can be reached. The page says so by itself: until then
-// nothing is asked of it, since what playwright puts into a page to ask runs on its main thread.
+// Each run has its own window and process, and nothing is cached. The clock starts with the navigation. It stops with the frame after the
+// first rows, and again with the frame after all rows can be reached. The page reports that itself. Until then it is not queried, since
+// playwright's queries run on the page's main thread.
 async function paint (browser, address, rowCount) {
   const page = await browser.newPage()
   const debug = await page.context().newCDPSession(page)
@@ -189,7 +189,7 @@ async function measureMainThread (browser, address) {
   return { loadMs: spread(loads.slice(1)), scrollFrameMs: spread(frames) }
 }
 
-// In the page: 120 steps of a few screens each, one a frame.
+// Runs in the page: 120 steps of a few screens each, one per frame.
 async function scroll () {
   const grid = document.querySelector('.fall')
   const tasks = []
@@ -209,7 +209,7 @@ async function scroll () {
   return { frames, longTasks: tasks.length, longest: Math.max(0, ...tasks.map(({ duration }) => duration)) }
 }
 
-// Both clocks are this machine's. The page notes when a row with a path that it has not had appears.
+// Both clocks are this machine's. The page records when a row with a new path appears.
 async function measureSeen (browser, url, app) {
   const page = await browser.newPage()
   await page.goto(url)

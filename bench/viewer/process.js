@@ -1,13 +1,13 @@
 'use strict'
 
-// The viewer in a process of its own, as a user starts it.
+// Runs the viewer in its own process, as a user starts it.
 
 const { spawn } = require('node:child_process')
 const { readFileSync } = require('node:fs')
 const path = require('node:path')
 
 const CLI = path.join(__dirname, '../../viewer/cli.js')
-const TICKS_PER_SECOND = 100 // of Linux
+const TICKS_PER_SECOND = 100 // on Linux
 
 /** @returns {Promise<{ url, pid, child, listeningAfterMs, cpuSeconds (), rssBytes (), end () }>} */
 function startCommand (args, { cwd, ready = /(http:\/\/localhost:\d+)/ } = {}) {
@@ -42,7 +42,7 @@ function startCommand (args, { cwd, ready = /(http:\/\/localhost:\d+)/ } = {}) {
   })
 }
 
-// utime and stime, in ticks; undefined where there is no /proc.
+// utime and stime, in ticks; undefined without /proc.
 function cpuSeconds (pid) {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')

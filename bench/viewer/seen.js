@@ -1,7 +1,7 @@
 'use strict'
 
-// From the response of a request to the moment at which a page has it: the app runs by the command, the page is a reader of the live
-// events.
+// Measures the time from the response of a request until a page has the trace. The app runs under the light-trace command. The page is a
+// reader of the live events.
 
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const http = require('node:http')
@@ -17,7 +17,7 @@ app.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at
 `
 
 async function measureSeen () {
-  // In the repository, where Fastify is installed.
+  // Inside the repository, where Fastify is installed.
   const cwd = mkdtempSync(path.join(__dirname, '../../.cache-viewer-'))
   writeFileSync(path.join(cwd, 'app.js'), APP)
   const viewer = await startCommand(['app.js'], { cwd, ready: /app at (\S+)\./ })

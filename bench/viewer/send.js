@@ -2,7 +2,7 @@
 
 const http = require('node:http')
 
-/** Posts protobuf over one connection; resolves with the status. */
+/** Posts protobuf over one connection. `send` resolves with the status. */
 function sender (url) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
   const send = (body) => new Promise((resolve, reject) => {

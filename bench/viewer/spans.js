@@ -1,6 +1,6 @@
 'use strict'
 
-// Bodies as an exporter sends them: a request with its attributes, and a call beneath it.
+// Request bodies like an exporter's: each trace has a request with its attributes, and a call below it.
 
 const { encodeRequest } = require('../../test/support/otlp-encode')
 const { spansOf } = require('../../test/viewer/support')
@@ -21,7 +21,7 @@ const SERVER = {
 }
 const CLIENT = { 'http.request.method': 'GET', 'server.address': 'stock', 'server.port': 80, 'url.full': 'http://stock/items/7', 'http.response.status_code': 200 }
 
-/** @returns {(number) => Buffer} the same body with trace ids that no other number has; the buffer is used again */
+/** @returns {(number) => Buffer} the same body each time, with trace ids unique to the number; the buffer is reused */
 function bodies (traces, spansPerTrace = 2) {
   const first = 0x7f7f7f7f00000000n
   const spans = []

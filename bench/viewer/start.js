@@ -1,6 +1,6 @@
 'use strict'
 
-// From the command to listening, over what Node itself takes to start; both in turns.
+// Measures the time from the command until it listens, minus the start of Node itself. The two take turns.
 
 const { spawn } = require('node:child_process')
 const { startCommand, median } = require('./process')
@@ -19,7 +19,7 @@ async function measureStart () {
   return { rounds: ROUNDS, listeningMs: median(commands), nodeMs: median(nodes), overMs: median(commands.map((ms, i) => ms - nodes[i])) }
 }
 
-// To its first word, as the viewer's is.
+// Until Node writes its first output, as for the viewer.
 function nodeAlone () {
   const startedAt = performance.now()
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// A small shop: routes as a service has them. One calls another, one fails, one is slow, one streams.
+// A small shop with typical routes. One calls another, one fails, one is slow, one streams.
 
 const { Readable } = require('node:stream')
 const { setTimeout } = require('node:timers/promises')
@@ -38,7 +38,7 @@ const orderSchema = {
 async function placeOrder (request) {
   await request.trace.withSpan('reserve stock', async (span) => {
     span.setAttribute('order.item', request.body.item)
-    // As if the stock were another service: the call gets a CLIENT span and hands the trace on.
+    // Calls the shop itself as if it were another service: the call gets a CLIENT span and passes the trace on.
     const response = await fetch(`${request.server.listeningOrigin}/stock/${request.body.item}`)
     return response.json()
   })
@@ -54,7 +54,7 @@ async function slowReport (request) {
   })
 }
 
-// Its span ends when the last row is out, not when the handler returns.
+// Its span ends when the last row has been sent, not when the handler returns.
 async function streamRows (request, reply) {
   reply.type('text/csv')
   return Readable.from(rows())

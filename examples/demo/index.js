@@ -1,7 +1,7 @@
 'use strict'
 
-// npm run demo: the shop, asked over real HTTP, and what its spans look like. Where OTEL_EXPORTER_OTLP_ENDPOINT
-// is set they are sent there too.
+// npm run demo: sends requests to the shop over HTTP and prints their spans. If OTEL_EXPORTER_OTLP_ENDPOINT is set, the spans also go
+// there.
 
 const { createCollector } = require('light-trace/testing')
 const { drawTree, spanLabel } = require('../../lib/features/console')
@@ -24,7 +24,7 @@ async function main () {
   const collectorElsewhere = isAskedToSend ? sender() : null
   const shop = await buildShop({
     spanProcessors: collectorElsewhere === null ? [collector] : [collector, collectorElsewhere],
-    spans: { codeLocation: false } // its paths differ from machine to machine
+    spans: { codeLocation: false } // paths differ between machines
   })
   const origin = await shop.listen({ port: 0, host: '127.0.0.1' })
 
@@ -58,7 +58,7 @@ async function picture (collector) {
   })
 }
 
-/** The first request's own span, with all that a collector gets of it. */
+/** Prints the first request's own span with everything that a collector receives. */
 function showWhole ({ name, kind, traceId, spanId, attributes }) {
   const lines = Object.entries({ traceId, spanId, ...attributes })
     .map(([key, value]) => `  ${key.padEnd(26)} ${typeof value === 'string' ? value : JSON.stringify(value)}`)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The demo prints its spans and sends them: light-trace's own way to a collector as a second span processor.
-// An application needs none of this. It registers the plugin, and spans go to the collector.
+// Lets the demo send its spans as well as print them: wraps light-trace's exporter in a second span processor.
+// Applications do not need this. They register the plugin, and spans go to the collector.
 
 const { resolveOptions } = require('../../lib/config/options')
 const { Report } = require('../../lib/runtime/report')

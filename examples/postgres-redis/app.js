@@ -1,14 +1,14 @@
 'use strict'
 
-// A shop that looks for a product in Redis, then in PostgreSQL.
+// A shop that looks up a product in Redis, then in PostgreSQL.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
 const { Pool } = require('pg')
 const { createClient } = require('redis')
 
-const pool = lightTrace.traceClient(new Pool({ user: process.env.PGUSER ?? 'postgres' })) // pg publishes nothing: one line
-const redis = createClient({ url: process.env.REDIS_URL }) // redis publishes its commands: nothing to do
+const pool = lightTrace.traceClient(new Pool({ user: process.env.PGUSER ?? 'postgres' })) // pg publishes no diagnostics channel, so it needs this call
+const redis = createClient({ url: process.env.REDIS_URL }) // redis publishes its commands, so it needs nothing
 
 async function main () {
   const app = Fastify({ logger: true })
@@ -27,7 +27,7 @@ async function main () {
 
   await redis.connect()
   await pool.query("CREATE TABLE IF NOT EXISTS products AS SELECT * FROM (VALUES (1, 'tea'), (2, 'pot')) AS products (id, name)")
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => app.close()) // sends the spans that are left
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => app.close()) // sends the remaining spans
   await app.listen({ port: process.env.PORT ?? 3000 })
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is deployed to AWS Lambda. The answer goes out when the spans are delivered, because Lambda freezes the process then.
+// The file to deploy to AWS Lambda. The response waits until the spans are delivered, because Lambda freezes the process afterwards.
 
 const awsLambdaFastify = require('@fastify/aws-lambda')
 const Fastify = require('fastify')

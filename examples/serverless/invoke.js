@@ -1,8 +1,8 @@
 'use strict'
 
-// Plays Lambda: calls the handler twice with an event of API Gateway, and ends the process the moment the last answer is there.
+// Imitates Lambda: calls the handler twice with an API Gateway event, and exits as soon as the last response has arrived.
 
-process.env.AWS_LAMBDA_FUNCTION_NAME ??= 'orders' // by which light-trace knows where it is
+process.env.AWS_LAMBDA_FUNCTION_NAME ??= 'orders' // tells light-trace that it runs on Lambda
 const { handler } = require('./handler')
 
 const CONTEXT = {
@@ -18,7 +18,7 @@ async function main () {
     const { statusCode, body } = await handler(event, { ...CONTEXT, awsRequestId: `invocation-${index + 1}` })
     console.log(statusCode, body)
   }
-  process.exit() // what has not been sent is lost
+  process.exit() // unsent spans are lost
 }
 
 main()

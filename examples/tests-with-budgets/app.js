@@ -1,6 +1,6 @@
 'use strict'
 
-// A shop that asks its stock service once for each item of an order: the mistake that a budget finds.
+// A shop that calls its stock service once for each item of an order. A budget finds this mistake.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')

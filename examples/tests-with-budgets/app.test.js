@@ -7,7 +7,7 @@ const { test } = require('node:test')
 const { createCollector } = require('light-trace/testing')
 const { buildApp } = require('./app')
 
-// A budget in a test: it fails where the handler asks more often than it should.
+// A budget in a test: it fails if the handler makes more calls than allowed.
 test('the stock is asked once', async (t) => {
   const collector = createCollector()
   const app = await buildApp({ stock: await startStock(t), spanProcessors: [collector] })
@@ -16,7 +16,7 @@ test('the stock is asked once', async (t) => {
   await collector.check({ repeats: 1, calls: { http: 1 }, afterResponse: false, open: false })
 })
 
-// Any other test: `npx light-trace --save` records what the application does in it.
+// An ordinary test: `npx light-trace --save` records what the application does in it.
 test('an order has its items', async (t) => {
   const app = await buildApp({ stock: await startStock(t) })
   t.after(() => app.close())

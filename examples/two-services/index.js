@@ -1,6 +1,6 @@
 'use strict'
 
-// Starts both services, each in a process of its own, and ends them when it is ended.
+// Starts both services, each in its own process, and stops them on SIGINT and SIGTERM.
 
 const { fork } = require('node:child_process')
 const { join } = require('node:path')

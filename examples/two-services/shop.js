@@ -1,6 +1,6 @@
 'use strict'
 
-// The service that customers call. It asks the other one with fetch, which hands the trace on by itself.
+// The service that customers call. It calls the other service with fetch, which passes the trace on automatically.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')
@@ -11,8 +11,8 @@ async function main () {
   const app = Fastify({ logger: true })
   await app.register(lightTrace, {
     serviceName: 'shop',
-    trustIncoming: false, // strangers may call it: their traces are not continued
-    outbound: { propagateTo: (url) => url.startsWith(STOCK_URL) } // who may see our trace headers
+    trustIncoming: false, // strangers may call it, so their traces are not continued
+    outbound: { propagateTo: (url) => url.startsWith(STOCK_URL) } // the hosts that may see our trace headers
   })
   app.get('/orders/:item', async (request) => {
     const response = await fetch(`${STOCK_URL}/stock/${encodeURIComponent(request.params.item)}`)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The service behind it. Its requests continue the trace of who calls.
+// The service that the shop calls. Its requests continue the caller's trace.
 
 const Fastify = require('fastify')
 const lightTrace = require('light-trace')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Collectors and other programs that share no code with us, each from the registry of its language. What is
-// installed stays in .cache/; it is put there by a rename, so that half an installation is never taken for one.
+// Installs collectors and other programs that share no code with light-trace, each from the registry of its language. They are kept in
+// .cache/. Each is moved there with a rename, so that a partial installation is never used.
 
 module.exports = { installJaeger, installRotel, installOtelcol, installPrometheus, installPrometheusOtlp, installPeers }
 
@@ -11,16 +11,16 @@ const path = require('node:path')
 const { run } = require('../run')
 
 const CACHE = path.join(__dirname, '..', '..', '.cache')
-const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // holds the OpenTelemetry Collector's own OTLP receiver
+const JAEGER = 'github.com/jaegertracing/jaeger/cmd/all-in-one@v1.42.0' // contains the OpenTelemetry Collector's own OTLP receiver
 const ROTEL = 'rotel==0.0.1a15'
 const OTELCOL = path.join(__dirname, 'otelcol')
-const PROMETHEUS_OTLP = 'v0.313.5' // of 3.13.5; v0.316.0 needs modules that the Go proxy does not have
+const PROMETHEUS_OTLP = 'v0.313.5' // that is 3.13.5; v0.316.0 needs modules that the Go proxy does not have
 const PEERS = [
   '@opentelemetry/instrumentation-http@0.203.0', '@opentelemetry/sdk-metrics@2.0.1', '@opentelemetry/api@1.9.0',
   '@opentelemetry/instrumentation-pino@0.50.0', '@opentelemetry/sdk-logs@0.203.0', 'pino@9.9.0'
 ]
 const ATTEMPTS = 2 // a registry may refuse one of a thousand downloads
-const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled: minutes on a small machine
+const DEADLINE_MS = 15 * 60_000 // Jaeger is compiled, which takes minutes on a small machine
 
 /** @returns {Promise<string>} the path of the binary */
 function installJaeger () {
@@ -44,17 +44,17 @@ function installRotel () {
 /** @returns {Promise<string>} the path of an OpenTelemetry Collector with the components of examples/fleet */
 function installOtelcol () {
   const files = ['main.go', 'go.mod'].map((name) => path.join(OTELCOL, name))
-  const hash = createHash('sha256').update(files.map((file) => fs.readFileSync(file, 'utf8')).join('')) // its version and its components
+  const hash = createHash('sha256').update(files.map((file) => fs.readFileSync(file, 'utf8')).join('')) // covers versions and components
   return installed(`otelcol-${hash.digest('hex').slice(0, 12)}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
     for (const file of files) fs.copyFileSync(file, path.join(directory, path.basename(file)))
     await must('go', ['mod', 'tidy'], { cwd: directory })
-    // Its own folder is within this repository, whose git answers nobody where it is another user's, as in a container.
+    // The folder is inside this repository. Git fails if another user owns the repository, as in a container, so it is not asked for VCS info.
     await must('go', ['build', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
     return path.join(directory, 'otelcol')
   })
 }
 
-/** @returns {Promise<string>} the path of Debian's prometheus, beside which promtool lies */
+/** @returns {Promise<string>} the path of Debian's prometheus; promtool is next to it */
 function installPrometheus () {
   return installed('prometheus-debian', 'bin/prometheus', "Debian's apt-get and dpkg", async (directory) => {
     await must('apt-get', ['download', 'prometheus'], { cwd: directory })
@@ -66,11 +66,11 @@ function installPrometheus () {
   }, 'bin')
 }
 
-/** @returns {Promise<string>} the path of a current prometheus, which takes OTLP */
+/** @returns {Promise<string>} the path of a current prometheus, which accepts OTLP */
 function installPrometheusOtlp () {
   return installed(`prometheus-${PROMETHEUS_OTLP}`, 'prometheus', 'Go 1.26 or newer', async (directory) => {
-    // From a module of our own: `go install` refuses a module whose go.mod has `replace` in it. Without discovery of
-    // services, whose clouds' SDKs are most of the compiling.
+    // Builds from our own module, because `go install` refuses a module whose go.mod contains `replace`. Leaves out service discovery,
+    // because the SDKs of its clouds take most of the compile time.
     const go = (...args) => must('go', args, { cwd: directory })
     await go('mod', 'init', 'light-trace.test/prometheus')
     await go('get', `github.com/prometheus/prometheus/cmd/prometheus@${PROMETHEUS_OTLP}`)
@@ -79,7 +79,7 @@ function installPrometheusOtlp () {
   })
 }
 
-/** @returns {Promise<string>} a folder with the SDK and its instrumentations of HTTP and pino */
+/** @returns {Promise<string>} a folder with the SDK and its instrumentations for HTTP and pino */
 async function installPeers () {
   const installedPackage = await installed('peers-0.203.0', 'node_modules/@opentelemetry/instrumentation-http/package.json', 'npm', async (directory) => {
     fs.writeFileSync(path.join(directory, 'package.json'), '{ "private": true }')
@@ -89,7 +89,7 @@ async function installPeers () {
   return path.join(installedPackage, '..', '..', '..', '..')
 }
 
-/** `moved`: what of the target is put there as a whole, by default the binary alone. */
+/** `moved`: the part of the target that is renamed as a whole; by default only the binary. */
 async function installed (name, binary, needs, install, moved = binary) {
   const target = path.join(CACHE, name, binary)
   if (fs.existsSync(target)) return target

@@ -1,6 +1,6 @@
 'use strict'
 
-// What stands behind rotel: it takes rotel's own exports and gives them back by trace, as a backend's query API would.
+// The backend behind rotel: receives rotel's exports and returns them by trace, like a backend's query API.
 
 module.exports = { startRecorder }
 
@@ -10,8 +10,8 @@ const { startSink } = require('../../test/support/otlp-sink')
 
 /**
  * @returns {Promise<{ otlpUrl: string, queryUrl: string, stop: () => Promise<void> }>}
- *   GET <queryUrl>/<trace id>?spans=2&timeoutMs=5000 answers once two spans of that trace are there, with all of them
- *   as JSON (BigInt as a string), or with 504 and those that did come.
+ *   GET <queryUrl>/<trace id>?spans=2&timeoutMs=5000 answers once two spans of that trace have arrived, with all its spans
+ *   as JSON (BigInt as a string), or with 504 and the spans that did arrive.
  */
 async function startRecorder () {
   const sink = await startSink()

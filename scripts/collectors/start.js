@@ -1,7 +1,7 @@
 'use strict'
 
-// The collectors as processes on loopback. Only the ports that somebody has to know are chosen; every other listener
-// of theirs gets port 0, so that any number of them run side by side.
+// Runs the collectors as processes on the loopback interface. Only the ports that tests need are chosen. All other listeners get port 0,
+// so that any number of collectors can run at the same time.
 
 module.exports = { startJaeger, startRotel }
 
@@ -11,7 +11,7 @@ const { freePort } = require('../free-port')
 
 const ANY = '127.0.0.1:0'
 const READY_MS = 60_000
-const ATTEMPTS = 3 // a free port can be taken by somebody else before its collector listens
+const ATTEMPTS = 3 // another process can take a free port before the collector listens on it
 
 /** @returns {Promise<{ tracesUrl: string, queryUrl: string, pid: number, stop: () => Promise<void> }>} */
 function startJaeger (binary, moreFlags = []) {
@@ -40,7 +40,7 @@ function startJaeger (binary, moreFlags = []) {
 }
 
 /**
- * @param {string} exportTo the origin of a server to which rotel posts, as OTLP, what it understood
+ * @param {string} exportTo the origin of a server to which rotel posts what it decoded, as OTLP
  * @returns {Promise<{ tracesUrl: string, pid: number, stop: () => Promise<void> }>}
  */
 function startRotel (binary, exportTo) {
@@ -69,7 +69,7 @@ async function started (name, attempt) {
 async function ready (child, { tracesUrl, queryUrl }) {
   for (const deadline = Date.now() + READY_MS; child.alive() && Date.now() < deadline; await pause(50)) {
     if (await answers(tracesUrl, { method: 'POST', headers: { 'content-type': 'application/x-protobuf' } }) &&
-      (!queryUrl || await answers(`${queryUrl}/api/services`))) return child.alive() // else it was somebody else who answered
+      (!queryUrl || await answers(`${queryUrl}/api/services`))) return child.alive() // if not alive, another process answered
   }
   return false
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The servers are Debian's own packages, installed where we are root and apt is there; the client libraries are a
-// package of their own, so that `npm install` of light-trace stays small.
+// Servers are Debian packages, installed with apt if we are root. Client libraries have their own package.json, so that `npm install` of
+// light-trace stays small.
 
 module.exports = { aptInstall, directoryOf, postgresqlDirectory, installClients, installServers }
 
@@ -37,7 +37,7 @@ function directoryOf (program) {
   return places.find((place) => place !== '' && fs.existsSync(path.join(place, program)))
 }
 
-// Debian keeps each version apart, off the PATH.
+// Debian puts each version in its own directory, which is not on the PATH.
 function postgresqlDirectory () {
   const base = '/usr/lib/postgresql'
   if (!fs.existsSync(base)) return undefined
@@ -46,18 +46,18 @@ function postgresqlDirectory () {
   return fs.existsSync(path.join(directory, 'initdb')) ? directory : undefined
 }
 
-/** Installs Debian's packages where we may; who calls it looks whether they are there afterwards. */
+/** Installs Debian packages if we are root. The caller must check whether they are there afterwards. */
 async function aptInstall (packages) {
   if (process.getuid?.() !== 0) return
   console.log(`installing ${packages.join(', ')}…`)
-  // Installing must not start them: they would take their usual ports, and stay.
+  // Keeps apt from starting the servers: they would take their usual ports and keep running.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
   await run('apt-get', ['update', '-q'], { env, deadlineMs: DEADLINE_MS })
   const { code, output } = await run('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env, deadlineMs: DEADLINE_MS })
   if (code !== 0) console.error(output)
 }
 
-/** Installs the dependencies of test/services/package.json, unless these very ones are there. */
+/** Installs the dependencies of package.json in a directory, unless exactly these are already installed. */
 async function installClients (directory) {
   const wanted = JSON.stringify(JSON.parse(fs.readFileSync(path.join(directory, 'package.json'))).dependencies)
   const stamp = path.join(directory, 'node_modules', '.installed')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The servers as processes on loopback, each with a data directory that goes with it. PostgreSQL refuses to run as
-// root and gets the user that its package made.
+// Runs the servers as processes on the loopback interface, each with a data directory in the given one. PostgreSQL refuses to run as root,
+// so it runs as the user that its package created.
 
 module.exports = { startMariadb, startPostgresql, startRedis }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The browser of the viewer's tests and figures.
+// The browser for the viewer's tests and measurements.
 
 module.exports = { chromium }
 
@@ -10,11 +10,11 @@ const { aptInstall, directoryOf } = require('../services/install')
 
 const PROGRAMS = ['chromium', 'chromium-browser', 'google-chrome']
 
-/** @returns {Promise<string>} the path of the program. LIGHT_TRACE_CHROMIUM names another one. */
+/** @returns {Promise<string>} the path of the program. LIGHT_TRACE_CHROMIUM overrides it. */
 async function chromium () {
   const named = process.env.LIGHT_TRACE_CHROMIUM
   if (named !== undefined && existsSync(named)) return named
-  // Text without a font has no width.
+  // Without a font, text has no width.
   const found = locate() ?? (await aptInstall(['chromium', 'fonts-dejavu-core']), locate())
   if (found === undefined) throw new Error('missing: chromium. Install it, set LIGHT_TRACE_CHROMIUM to its path, or run as root on Debian.')
   return found

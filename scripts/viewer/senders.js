@@ -1,6 +1,6 @@
 'use strict'
 
-// What sends to the viewer in test/senders/: OpenTelemetry's SDKs for JavaScript and Python, each installed beside the tests.
+// The senders of test/senders/: OpenTelemetry's SDKs for JavaScript and Python, each installed next to the tests.
 
 module.exports = { installSenders }
 

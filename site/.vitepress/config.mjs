@@ -18,7 +18,7 @@ export default defineConfig({
   srcExclude: ['public/**'],
   outDir: '.cache/dist',
   cacheDir: '.cache/vite',
-  ignoreDeadLinks: 'localhostLinks', // what runs on the reader's machine; any other is an error
+  ignoreDeadLinks: 'localhostLinks', // links to localhost are for the reader's machine; any other dead link is an error
   markdown: { anchor: { slugify }, theme: { light: 'github-light-high-contrast', dark: 'github-dark' } },
   themeConfig: {
     search: { provider: 'local' },
@@ -30,7 +30,7 @@ export default defineConfig({
   }
 })
 
-/** As GitHub does it, so that a link to a heading holds in both. */
+/** Makes the same anchors as GitHub, so that links to headings work in both places. */
 function slugify (heading) {
   return heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, '').trim().replace(/\s/g, '-')
 }

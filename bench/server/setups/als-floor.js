@@ -1,6 +1,6 @@
 'use strict'
 
-// The floor: what any tool pays that lets a request's context follow it.
+// The floor: the cost of any tool that makes a request's context follow it.
 
 const assert = require('node:assert')
 const { AsyncLocalStorage } = require('node:async_hooks')

@@ -1,11 +1,11 @@
 'use strict'
 
-// Fastify and a hook that reads what a span says of its caller: what a logger of requests reads too. Node asks the system
-// for the addresses of a connection when they are read first, and Fastify reads the forwarded headers each time.
+// Fastify with a hook that reads what a span records about its client, which request loggers read too. Node asks the system for the
+// addresses of a connection when they are first read, and Fastify reads the forwarded headers each time.
 
 const bareKeptTick = require('./bare-kept-tick')
 
-const read = { units: 0 } // and nothing is kept: when V8 collects garbage stays as it is
+const read = { units: 0 } // keeps no strings, so that garbage collections happen when they did before
 
 module.exports = (options) => ({
   ...bareKeptTick(options),

@@ -1,7 +1,7 @@
 'use strict'
 
-// Fastify alone, and what lib/runtime/timers.js does for the process: without it, what a request costs depends on when
-// V8 last collected its garbage.
+// Fastify alone, with the record of nextTick that lib/runtime/timers.js keeps alive. Without it, the cost of a request depends on when
+// V8 last collected garbage.
 
 const bare = require('./bare')
 const { retainTickRecord } = require('../../../lib/runtime/timers')

@@ -2,9 +2,9 @@
 
 const loggerOptions = require('./logger')
 
-// Fastify alone, or with its logger where `options.logger` says so. `readsStack`: with a hook that reads the stack of each error,
-// which V8 makes a text of when it is first read. What the text costs depends on the ten functions in it, so there is a hook before
-// the handler too, as there is where an application is traced.
+// Fastify alone, with its logger if `options.logger` is set. `readsStack` adds a hook that reads the stack of each error; V8 formats the
+// stack on the first read. Formatting costs depend on the ten functions in the stack, so there is a hook before the handler too, as in a
+// traced application.
 module.exports = ({ logger, readsStack = false }) => ({
   fastify: logger ? { logger: loggerOptions(logger) } : {},
   async register (app) {

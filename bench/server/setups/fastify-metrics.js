@@ -1,6 +1,6 @@
 'use strict'
 
-// fastify-metrics as its README registers it. In a process that keeps a record of nextTick, as light-trace's do.
+// fastify-metrics, registered as in its README. The process keeps a record of nextTick, as light-trace's does.
 
 const assert = require('node:assert')
 const bareKeptTick = require('./bare-kept-tick')
@@ -14,7 +14,7 @@ module.exports = (options) => {
     async register (app) {
       await app.register(fastifyMetrics.default ?? fastifyMetrics, { endpoint: '/metrics' })
     },
-    // Not by inject: its requests are of classes that V8 would have to know as well.
+    // Does not use inject: its requests have other classes, which V8 would have to learn as well.
     async flush (app) {
       const { values } = await app.metrics.client.register.getSingleMetric('http_request_duration_seconds').get()
       assert.ok(values.some(({ metricName, labels, value }) => metricName.endsWith('_count') && labels.route === '/' && value > 0))

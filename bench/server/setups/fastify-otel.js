@@ -1,6 +1,6 @@
 'use strict'
 
-// @fastify/otel alone, on the stock SDK. sdk: its major.
+// @fastify/otel alone, on the stock SDK. sdk: the SDK's major.
 
 module.exports = ({ sdk = 2 }) => {
   const { pipeline, provider, registerGlobals, load, versions } = require('../sdk')(sdk)

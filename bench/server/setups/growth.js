@@ -1,6 +1,6 @@
 'use strict'
 
-// A server whose /growth does as much as a number says, which `listen` sets; traced or not. Of npm run bench:growth.
+// For npm run bench:growth: a server, traced or not, whose /growth does an amount of work that `listen` sets.
 
 const http = require('node:http')
 const net = require('node:net')
@@ -10,16 +10,16 @@ const { spaceBy = nothing } = require('../accounts')(process.env.LIGHT_TRACE_ROO
 
 const KEYS = Array.from({ length: 256 }, (_, i) => `app.key.${i}`)
 const ANSWER = { hello: 'world' }
-// See lib/features/accounts.js. The CPU time is read after 5 ms of work, and here with each seventh request: a hello world was seen to do
-// 0.5 to 0.7 ms of work at 10 to 200 requests a second, where no cache has anything of it any more, and 0.2 ms at a thousand.
+// See lib/features/accounts.js. The CPU time is read after 5 ms of work, which is every seventh request here. At 10 to 200 requests per
+// second a hello world took 0.5 to 0.7 ms of work, because the CPU's caches no longer hold any of it; at a thousand it took 0.2 ms.
 const SAMPLES_A_SECOND = 200
 const READS_CPU_EACH = 7
 
-// work: of WORK; n: what `listen` sets; routes: how many there are; poster: what is sent where nothing is traced
+// work: a key of WORK; n: the amount, which `listen` changes; routes: how many to add; poster: what to send when nothing is traced
 module.exports = ({ work, isTraced, n = 1, routes = 0, poster, plugin }) => {
   const setup = isTraced ? require('./light-trace')({ plugin }) : bareKeptTick({})
   const state = { n, requests: 0, post: POSTERS[poster] }
-  const turns = {} // by how many routes take them
+  const turns = {} // by number of routes
   const next = () => `/route${(turns[state.n] = (turns[state.n] ?? -1) + 1) % state.n}`
   return {
     ...setup,
@@ -48,7 +48,7 @@ const WORK = {
     if (++state.requests % state.n === 0) setImmediate(state.post)
     return ANSWER
   },
-  // As many samples of what the thread does, and as many POSTs, as where `n` requests come each second.
+  // Takes as many samples, and sends as many POSTs, as at `n` requests per second.
   rates: (state) => state.post === undefined
     ? WORK.routes()
     : async () => {
@@ -58,12 +58,12 @@ const WORK = {
       if (state.requests % state.n === 0) setImmediate(state.post)
       return ANSWER
     },
-  // Never answered; what the client is sent says that it is here.
+  // Never answered. The 102 tells the client that the request has arrived.
   held: () => (request, reply) => { reply.raw.writeProcessing() }
 }
 
 const POSTERS = {
-  // What no client goes without: head and body written to a socket at once, and the answer's bytes taken.
+  // The minimum of any client: writes head and body to a socket at once, and discards the response.
   socket () {
     socket ??= net.connect(collector()).on('data', nothing)
     socket.cork()

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a tracer of requests is made of, one step more each time: `steps` 1: a hook; 2: a record on request and response;
-// 3: a context; 4: a listener of the response's end; 5: a clock. With 4 it is the floor.
+// Builds up a request tracer step by step. `steps` 1: a hook; 2: a record on request and response; 3: a context; 4: a listener of the
+// response's end; 5: a clock. Step 4 is the floor.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')

@@ -1,16 +1,15 @@
 'use strict'
 
-// light-trace with the README's defaults; a case may add options. Everything else comes as it comes
-// to a user: through OTEL_* variables.
+// light-trace with the README's defaults. A case may add options. Everything else is set as users set it: with OTEL_* variables.
 
 const path = require('node:path')
 const loggerOptions = require('./logger')
 
-// bench:paired -- --against measures another commit's light-trace with this commit's bench.
+// `npm run bench -- --against` measures another commit's light-trace with this commit's bench.
 const root = process.env.LIGHT_TRACE_ROOT ?? path.join(__dirname, '../../..')
 
-// way: 'spanProcessors' or 'tracerProvider', with the stock SDK's pipeline behind it; isBeside: with a
-// processor that does nothing, beside the exporter; tenants: how many `metrics.attributes` has, in turn
+// way: 'spanProcessors' or 'tracerProvider', followed by the stock SDK's pipeline; isBeside: adds a processor that does nothing next to
+// the exporter; tenants: the number of values of `metrics.attributes`, in turn
 module.exports = ({ logger, way, isBeside, tenants, plugin = {} }) => {
   const lightTrace = require(root)
   const stock = way ? stockPipeline() : null
@@ -39,7 +38,7 @@ module.exports = ({ logger, way, isBeside, tenants, plugin = {} }) => {
     annotate: ({ trace }, key, value) => trace.span.setAttribute(key, value),
     inSpan: ({ trace }, name, fn) => trace.withSpan(name, fn),
     listen (state) {
-      listen ??= require('../call-channels')(root) // here: it is no part of a start
+      listen ??= require('../call-channels')(root) // loaded late, so that it is not part of a start
       listen(state)
     },
     async flush (app, timeoutMs) {
@@ -62,13 +61,13 @@ function stockPipeline () {
   return stock
 }
 
-// light-trace hands these over: what was sent and lost is by the stock pipeline's count.
+// light-trace hands spans over to the stock pipeline, which counts what was sent and lost.
 function exportedBy (stock) {
   const { delivered, dropped } = stock.counts()
   return { exported: delivered, droppedLater: dropped }
 }
 
-// As in an application's source: strings that are literals are compared by their address.
+// Literals, as in an application's source: V8 compares them by address.
 const textKeys = ['app.user.id', 'app.user.plan', 'app.user.region', 'app.tenant.name', 'app.order.currency', 'app.order.status', 'app.feature.variant', 'app.cache.result', 'app.queue.name', 'app.payment.method']
 const numberKeys = ['app.order.items', 'app.order.total', 'app.order.discount', 'app.cart.size', 'app.cache.age', 'app.queue.depth', 'app.retry.count', 'app.payload.rows', 'app.search.hits', 'app.search.page']
 function noop () {}

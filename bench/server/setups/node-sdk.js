@@ -1,7 +1,7 @@
 'use strict'
 
-// NodeSDK as its documentation starts it, with instrumentation-http or all auto-instrumentations, and
-// the framework's own. sdk: the SDK's major. Logs are switched off by the case's OTEL_* variables, and metrics but for the real request.
+// NodeSDK, started as in its documentation, with instrumentation-http or all auto-instrumentations, plus the framework's own. sdk: the
+// SDK's major. A case's OTEL_* variables switch logs off, and metrics too, except for the real request.
 
 module.exports = async ({ sdk = 2, auto, fastify = true, express = false, real = false, lines = false }) => {
   const { api, pipeline, load, versions } = require('../sdk')(sdk)
@@ -37,7 +37,7 @@ module.exports = async ({ sdk = 2, auto, fastify = true, express = false, real =
       ...(real ? ['@opentelemetry/instrumentation-redis', '@opentelemetry/instrumentation-pino'] : []),
       ...(express ? ['@opentelemetry/instrumentation-express'] : [])
     ]),
-    // With the collection of its metrics once a window, as light-trace's.
+    // Collects its metrics once per window, as light-trace does.
     flush: real ? async () => { await Promise.all([spans.flush(), metrics.getMeterProvider().forceFlush()]) } : spans.flush,
     counts: spans.counts
   }

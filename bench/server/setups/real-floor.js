@@ -1,7 +1,7 @@
 'use strict'
 
-// What no tracer of a request with a logger and calls can do without: a context that follows it, a listener of its end,
-// ids in its log lines (behind the bindings of its logger, the cheapest way there is), and somebody who listens to the calls.
+// What every tracer needs for a request with a logger and calls: a context that follows the request, a listener of its end, ids in its
+// log lines (appended to the logger's bindings, which is the cheapest way), and listeners of the calls.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { AsyncLocalStorage } = require('node:async_hooks')

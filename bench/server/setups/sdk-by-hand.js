@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans by hand on the stock SDK. sdk: its major.
+// Spans made by hand with the stock SDK. sdk: its major.
 
 module.exports = ({ sdk }) => {
   const { api, pipeline, provider, registerGlobals, versions } = require('../sdk')(sdk)

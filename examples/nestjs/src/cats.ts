@@ -5,7 +5,7 @@ import { current } from 'light-trace'
 export class CatsService {
   private readonly names = ['Tom', 'Felix']
 
-  /** A provider needs no request scope: `current()` is the request that runs. */
+  /** A provider needs no request scope: `current()` returns the running request. */
   find (id: number) {
     return current()?.withSpan('find cat', async (span) => {
       span.setAttribute('cat.id', id)

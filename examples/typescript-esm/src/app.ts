@@ -1,10 +1,10 @@
-// A strict ES module. No loader, no --import: nothing is patched, so the order of imports does not matter.
+// A strict ES module. No loader or --import is needed: nothing is patched, so the order of imports does not matter.
 
 import Fastify from 'fastify'
 import lightTrace, { type LightTraceOptions } from 'light-trace'
 import { price } from './price.ts'
 
-// Say once what is in a request's store, and `get`, `set` and `store` know.
+// Declare the content of a request's store once, and `get`, `set` and `store` are typed.
 declare module 'light-trace' {
   interface LightTraceStore {
     customer: { id: number, plan: 'free' | 'pro' }
