@@ -285,7 +285,8 @@ declare namespace lightTrace {
     /** Export unsampled requests that are slow (`slow.afterMs`). @default false */
     slow?: boolean | undefined
     /**
-     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. Only needed without the other members.
+     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. Not needed with `errors`, `aborted`, `slow` or
+     * `recorder`.
      * @default false
      */
     asked?: boolean | undefined
@@ -436,7 +437,7 @@ declare namespace lightTrace {
      * @default OTEL_LOGS_EXPORTER, false
      */
     export?: boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
-    /** Minimum level to export: `'info'`. @default the logger's */
+    /** Minimum level to export, for example `'info'`. @default the logger's */
     level?: string | undefined
     /** Minimum level to export from unsampled requests. @default 'warn' */
     unsampledLevel?: string | undefined
@@ -546,7 +547,7 @@ declare namespace lightTrace {
     enabled?: boolean | undefined
     /**
      * Sets `service.name`. Default: the first of `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your
-     * package.json, `npm_package_name` and `unknown_service:node`.
+     * package.json, `npm_package_name`, `faas.name` and `unknown_service:node`.
      * @default detected
      */
     serviceName?: string | undefined
@@ -642,8 +643,8 @@ declare namespace lightTrace {
     /** Spans and trace headers for outgoing calls (docs/outbound.md). `false`: none. @default {} */
     outbound?: OutboundOptions | boolean | undefined
     /**
-     * Puts trace ids on log lines (docs/recipes.md), and exports or holds lines (docs/logs.md). `true`: the default. `false`: neither ids
-     * nor export, even if `OTEL_LOGS_EXPORTER` is set.
+     * Puts trace ids on log lines (docs/recipes.md), and exports or holds lines (docs/logs.md). `true`: `{ ids: true }`. `false`: neither
+     * ids nor export, even if `OTEL_LOGS_EXPORTER` is set.
      * @default { ids: true }
      */
     logs?: LogsOptions | boolean | undefined
@@ -662,7 +663,7 @@ declare namespace lightTrace {
   export type RouteTraceOptions = {
     /** A string, or `(request) => string`. */
     spanName?: string | ((request: FastifyRequest) => string) | undefined
-    /** An object, or `(request) => attributes`. Added to those of the option. */
+    /** An object, or `(request) => attributes`. Added to the attributes of the option. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /** `handler` and `hooks`. Replaces the option. */
     spans?: Pick<SpansOptions, 'handler' | 'hooks'> | boolean | undefined

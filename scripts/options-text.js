@@ -16,7 +16,7 @@ const OPTIONS = {
     default: '`true`'
   },
   serviceName: {
-    text: 'Sets `service.name`. Default: the first of `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json, `npm_package_name` and `unknown_service:node`.',
+    text: 'Sets `service.name`. Default: the first of `OTEL_SERVICE_NAME`, `service.name` in `OTEL_RESOURCE_ATTRIBUTES`, the name in your package.json, `npm_package_name`, `faas.name` and `unknown_service:node`.',
     default: 'detected'
   },
   resource: {
@@ -59,7 +59,7 @@ const OPTIONS = {
   'keep.errors': { text: 'Export unsampled requests that fail.' },
   'keep.aborted': { text: 'Export unsampled requests whose client disconnects before the response. Any client can trigger these.' },
   'keep.slow': { text: 'Export unsampled requests that are slow (`slow.afterMs`).' },
-  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. Only needed without the other members.' },
+  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. Not needed with `errors`, `aborted`, `slow` or `recorder`.' },
   'keep.maxPerSecond': { text: 'Approximate maximum number of kept requests per second. Beyond it, light-trace exports a sample, with an [adjusted sampling threshold](sampling.md#keep).' },
   'keep.recorder': {
     text: 'Holds the latest spans of unsampled requests [in memory](sampling.md#the-recorder). `true`: `{}`. Not allowed in `configFile`.',
@@ -170,7 +170,7 @@ const OPTIONS = {
   'outbound.fold': { text: 'Record the first identical calls under a span; [aggregate the rest](outbound.md#folding) into one span. `true`: `{ after: 10 }`.' },
   'outbound.fold.after': { text: 'How many identical calls under a span get their own spans, 1 or more.' },
   logs: {
-    text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: the default. `false`: neither ids nor export, even if `OTEL_LOGS_EXPORTER` is set.',
+    text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: `{ ids: true }`. `false`: neither ids nor export, even if `OTEL_LOGS_EXPORTER` is set.',
     default: '`{ ids: true }`'
   },
   'logs.ids': { text: 'Add `trace_id`, `span_id` and `trace_flags` to `request.log` lines.' },
@@ -178,7 +178,7 @@ const OPTIONS = {
     text: "`true` (where spans go), `'otlp'`, `'otlp/stdout'`, `'console'` (a line of text per record), or an object like [`exporter`](options.md#the-exporter).",
     type: "boolean | 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions"
   },
-  'logs.level': { text: "Minimum level to export: `'info'`.", default: "the logger's" },
+  'logs.level': { text: "Minimum level to export, for example `'info'`.", default: "the logger's" },
   'logs.unsampledLevel': { text: 'Minimum level to export from unsampled requests.' },
   'logs.maxPerSecond': { text: 'Maximum number of lines exported per second and level.' },
   'logs.buffer': { text: "Level, for example `'debug'`. Lines at or above it that the logger would not print are held, and printed only if the request fails or is slow. `false`: none.", type: 'string | false', default: '`false`' },
@@ -217,7 +217,7 @@ const OPTIONS = {
   'limits.sampledPerSecond': { text: 'Sampled requests per second, including those that the caller sampled.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
-    text: 'An object, or `(request) => attributes`. Added to those of the option.',
+    text: 'An object, or `(request) => attributes`. Added to the attributes of the option.',
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
   'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
@@ -259,7 +259,7 @@ const TYPES = {
  * The rows of docs/environment.md: variables of rows of the table, by path, and variables that are read elsewhere, by name.
  */
 const VARIABLES = [
-  { rows: ['enabled'], default: '`false`', text: '`true`: no spans. The request context still works, and an incoming `traceparent` is passed on. The option `enabled` overrides it.' },
+  { rows: ['enabled'], default: '`false`', text: '`true`: like `enabled: false`, for the whole process. The option overrides it.' },
   { rows: ['serviceName'], text: 'See `serviceName`.' },
   { rows: ['resource'], text: 'Resource attributes: `k=v,k2=v2`, percent-encoded.' },
   {
@@ -308,7 +308,7 @@ const VARIABLES = [
   },
   { rows: ['metrics.exemplars'], text: 'See `metrics.exemplars`.' },
   { names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'], default: '`OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/metrics`', text: 'Where to send metrics. Nothing is appended.' },
-  { names: exporterVariables('METRICS').slice(1), default: 'those without `METRICS`', text: 'Like the `TRACES` variables, for metrics.' },
+  { names: exporterVariables('METRICS').slice(1), default: 'the variables without `METRICS`', text: 'Like the `TRACES` variables, for metrics.' },
   { rows: ['metrics.temporality'], text: 'See `metrics.temporality`.' },
   { rows: ['metrics.histograms'], default: '`explicit_bucket_histogram`', text: 'Or `base2_exponential_bucket_histogram`. See `metrics.histograms`.' },
   { rows: ['prometheus.host', 'prometheus.port'], text: 'Where `OTEL_METRICS_EXPORTER=prometheus` serves `/metrics`.' },
@@ -319,9 +319,9 @@ const VARIABLES = [
     default: '`1000`, none, `30000`',
     text: 'Like the `OTEL_BSP_*` variables, for log records.'
   },
-  { names: exporterVariables('LOGS'), default: 'those without `LOGS`', text: 'Like the `TRACES` variables, for log records.' },
+  { names: exporterVariables('LOGS'), default: 'the variables without `LOGS`', text: 'Like the `TRACES` variables, for log records.' },
   { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Ignored, with one line at `info`: log records share the buffer of spans.' },
-  { rows: ['logRecords.attributes', 'logRecords.attributeValueLength'], default: 'those of spans', text: 'Limits of a log record.' },
+  { rows: ['logRecords.attributes', 'logRecords.attributeValueLength'], default: 'limits of spans', text: 'Limits of a log record.' },
   { names: ['OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'], text: '`logs` or `logs/dup`: exceptions become [log records](logs.md#exceptions-as-log-records).' },
   { rows: ['limits.attributes'], text: 'See `limits.attributes`.' },
   { rows: ['limits.attributeValueLength'], text: 'See `limits.attributeValueLength`.' },
@@ -347,7 +347,7 @@ const VARIABLES = [
   },
   {
     rows: ['environmentTrace'],
-    text: 'W3C headers: the parent of spans that have none, such as those of jobs. Requests ignore it.'
+    text: 'W3C trace context: the parent of spans without another parent, for example of jobs. Requests ignore it.'
   },
   { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Turn on Node's own tracer. light-trace then warns, because each request gets two SERVER spans." },
   {
