@@ -25,7 +25,7 @@ function routes (app) {
     log.debug({ step: 1 }, 'bad 1')
     await trace.withSpan('step', async () => log.child({ part: 'cart' }).trace('bad unseen'))
     log.info('bad 2')
-    for (const at = Date.now(); Date.now() < at + 2;) await turn() // the lines before are of an earlier time
+    for (const at = Date.now(); Date.now() < at + 2;) await turn() // so that the previous lines have an earlier time
     log.child({ part: 'cart' }).debug('bad 3')
     throw new Error('no')
   })
