@@ -1,6 +1,6 @@
 'use strict'
 
-// The application's function for a query's attributes runs before the span is written, because the function may end spans and send them.
+// The application's `redactQuery` runs before the span is written, because it may end other spans and send them.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
