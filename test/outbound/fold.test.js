@@ -52,7 +52,7 @@ async function requestHasEnded (app, openCalls) {
 const repeated = ({ attributes }) => [attributes['light_trace.repeated.shape'], attributes['light_trace.repeated.count']]
 const countOf = ({ attributes }) => attributes['light_trace.fold.count']
 const isFold = (span) => countOf(span) !== undefined
-// Independent of the machine's speed, although a call that took longer than the others has its own span.
+// Independent of the machine's speed: a call that took longer than the others has its own span, which counts as one.
 const total = (calls) => calls.reduce((sum, span) => sum + (countOf(span) ?? 1), 0)
 
 test('five calls of one shape, one after the other, are named on their parent', async (t) => {
