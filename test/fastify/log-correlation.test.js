@@ -204,7 +204,7 @@ for (const [how, make] of [
   }
 }
 
-// The logger is known to belong to the request if its last binding is the request, as with Fastify's own factory.
+// The logger is known to belong to the request if its last binding is the request's id, as with Fastify's own factory.
 for (const [how, make, isOwn] of [
   ['hands on what it is given', () => (logger, bindings, options) => logger.child(bindings, options), true],
   ['adds bindings behind the id', () => (logger, bindings, options) => logger.child({ ...bindings, tenant: 'a' }, options), false],

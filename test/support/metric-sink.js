@@ -56,7 +56,7 @@ class MetricSink {
     return this.until(() => this.exports.flatMap(({ metrics }) => metrics).findLast((metric) => metric.name === name))
   }
 
-  /** Resolves to the result of `find` when it is not undefined. */
+  /** Resolves to the result of `find` as soon as it is truthy. */
   until (find) {
     return new Promise((resolve) => {
       const look = () => {
