@@ -1,6 +1,6 @@
 'use strict'
 
-// collector.check(): a test that fails for what a request does.
+// collector.check(), which fails a test because of what a request does.
 
 const http = require('node:http')
 const { once } = require('node:events')
@@ -10,7 +10,7 @@ const { createCollector } = require('../lib/features/testing/testing')
 const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 
-/** A call of a database as its instrumentation would record it. */
+/** A database call, as its instrumentation would record it. */
 function query (trace, name, { system = 'postgresql', attributes = {}, work = () => new Promise(setImmediate) } = {}) {
   const { tracer } = trace
   return tracer.startActiveSpan(name, { kind: SpanKind.CLIENT, attributes: { 'db.system.name': system, 'db.query.summary': name, 'server.address': 'db', ...attributes } }, async (span) => {

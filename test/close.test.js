@@ -1,6 +1,7 @@
 'use strict'
 
-// What an application makes in its own onClose hooks is delivered when `close` settles, in whichever order they and the plugin came.
+// When `close` settles, everything that an application creates in its own onClose hooks has been delivered, whichever of them was
+// registered first.
 
 const { test } = require('tap')
 const fp = require('fastify-plugin')
@@ -14,7 +15,7 @@ const { without } = require('./support/features')
 const names = (sink) => sink.requests.flatMap(({ spans = [] }) => spans).map(({ name }) => name).sort()
 const bodies = (sink) => sink.records.map(({ body }) => body).sort()
 
-/** An onClose hook that waits for something, and then has a span and a line. */
+/** An onClose hook that waits, and then creates a span and a line. */
 function saying (name, app) {
   return async () => {
     await new Promise((resolve) => setImmediate(resolve))
@@ -23,7 +24,7 @@ function saying (name, app) {
   }
 }
 
-/** An application that is traced to `url`, or to a collector of its own, and is set up by `register(app, plugin, options)`. */
+/** An application that is traced to `url`, or to its own collector, and is set up by `register(app, plugin, options)`. */
 async function appOf (t, register, { url, trace } = {}) {
   const sink = await startMetricSink(t)
   const lines = []

@@ -1,6 +1,6 @@
 'use strict'
 
-// Work that no request has brought: lightTrace.run, and TRACEPARENT of the environment.
+// Work outside of requests: lightTrace.run, and TRACEPARENT from the environment.
 // Feature: jobs
 
 const { test } = require('tap')

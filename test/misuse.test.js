@@ -1,6 +1,6 @@
 'use strict'
 
-// What somebody does who has not read the docs: each time a line says what to do, and no app ends that need not.
+// Mistakes of users who have not read the docs. Each time a line gives the fix, and no app exits without need.
 
 const { spawnSync } = require('node:child_process')
 const { join } = require('node:path')
@@ -31,7 +31,7 @@ test('methods that are taken off request.trace work for the request that runs', 
     routes: (app) => app.get('/:id', async (request) => {
       const { withSpan, get, set, run, bind, inject } = request.trace
       set('id', request.params.id)
-      await new Promise((resolve) => setImmediate(resolve)) // let the others in between
+      await new Promise((resolve) => setImmediate(resolve)) // so that the other requests run in between
       return withSpan('load', { attributes: { a: 1 } }, async () => [
         get('id'), request.trace.get('id'), run(() => lightTrace.current().traceId), bind(() => lightTrace.current().traceId)(),
         inject().traceparent.split('-')[1], request.trace.traceId
@@ -155,7 +155,7 @@ test('closing an app whose collector hangs says which option bounds the wait', a
 
 function runWithRegister (program) {
   const root = join(__dirname, '..')
-  // NODE_OPTIONS: on Node 26 tap sets --no-warnings.
+  // tap sets --no-warnings in NODE_OPTIONS on Node 26.
   return spawnSync(process.execPath, ['--require', join(root, 'register.js'), '-e', program.replaceAll("'light-trace'", JSON.stringify(root))],
     { cwd: root, encoding: 'utf8', env: { ...process.env, NODE_OPTIONS: '', OTEL_TRACES_EXPORTER: 'none' } })
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a log holds that nobody asked for: nothing, where everything is as the options say.
+// If all options are valid, light-trace logs nothing that the user has not asked for.
 
 const { test } = require('tap')
 const Fastify = require('fastify')

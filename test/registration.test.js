@@ -23,7 +23,7 @@ async function setUp (t, options = {}) {
   return { app, collector, logged, lines, trace: { ...collecting, registerGlobals: false } }
 }
 
-// F09, as the four that follow
+// F09, and the four tests that follow
 test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
   const { app, collector, logged, trace } = await setUp(t)
   const { collector: second, options: toSecond } = await collectorFor(t)
@@ -115,7 +115,7 @@ test('registered after routes: those are traced too', async (t) => {
   const spans = await collector.spans()
   const names = spans.map(({ name }) => name)
   t.ok(names.includes('GET /after'))
-  // Fastify gives a route the hooks that its scope has when the app starts.
+  // When the app starts, Fastify gives a route the hooks of its scope.
   t.ok(names.includes('GET /before'))
   t.equal(spans.find(({ name }) => name === 'GET /before').attributes.tier, 'gold')
 })
@@ -218,8 +218,8 @@ test('inside a plugin of the user\'s that breaks encapsulation it traces the who
   t.same(await picture(collector), ['GET / 200'])
 })
 
-// As light-trace/register does it.
-const MODE = without('testing') ? 'native' : 'processors' // as the collector is
+// Like light-trace/register.
+const MODE = without('testing') ? 'native' : 'processors' // as with the collector
 const AUTOMATIC = { [Symbol.for('light-trace.automatic')]: true }
 
 test('an explicit registration counts instead of an automatic one, and one line says where spans go', async (t) => {

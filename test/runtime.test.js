@@ -7,10 +7,10 @@ const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 
 const node = process.version
-const [fastify, api] = ['fastify', '@opentelemetry/api'].map((name) => // read: not every one exports its package.json
+const [fastify, api] = ['fastify', '@opentelemetry/api'].map((name) => // read from the file, because not all of them export their package.json
   JSON.parse(readFileSync(join(__dirname, '..', 'node_modules', name, 'package.json'))).version)
 
-// scripts/matrix.js says which versions a cell is about; the line is how it proves that the suite ran there.
+// scripts/matrix.js expects certain versions in a cell. The comment line of this test proves that the suite ran with them.
 // P12: scripts/matrix.js starts it on each
 test('the suite runs on the versions that it was started for', async (t) => {
   t.comment(`running on node ${node}, fastify ${fastify}, api ${api}`)

@@ -1,6 +1,6 @@
 'use strict'
 
-// skills/light-trace/SKILL.md is done step by step, in a folder that has what an installation would have.
+// Follows skills/light-trace/SKILL.md step by step, in a folder with the contents of an installation.
 
 const { readFileSync } = require('node:fs')
 const { basename, dirname, join } = require('node:path')

@@ -56,8 +56,8 @@ test('the collector waits for spans that run, and draws those that do not end', 
     routes: (app) => app.get('/held', (request, reply) => { finish({ reply }) }),
     listen: false
   })
-  const answer = app.inject('/held').then((response) => response.statusCode) // it starts when it is asked for
-  const { reply } = await started // a reply is a thenable
+  const answer = app.inject('/held').then((response) => response.statusCode) // .then() starts the request
+  const { reply } = await started // destructured, because a reply is a thenable
   t.same(await collector.spans(), [])
   t.equal(await collector.tree(), 'SERVER GET /held (running)')
   const tree = collector.tree()
@@ -119,7 +119,7 @@ test('exporter: console says in a line what a slow request waited for', { skip: 
     const ask = async () => { for (let i = 0; i < 5; i++) await app.inject('/') }
     ask().then(() => app.close())`
   const { stdout } = await execFile(process.execPath, ['-e', program], { cwd: join(__dirname, '..') })
-  // On a busy machine some may say nothing.
+  // On a busy machine some requests may report nothing.
   t.match(stdout, /^SERVER GET \/ [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}slow: \d+ ms waiting(?:, \d+ ms [a-z ]+)*\n {2}INTERNAL wait [\d.]+ ms$/m)
 })
 
@@ -203,7 +203,7 @@ async function familyRoutes (app) {
   })
 }
 
-// The sink as a processor gets the same spans, and the test what it writes.
+// Passes the same spans to the sink as to a processor, and collects what it writes.
 async function consoleApp (t, written, routes) {
   const sink = new ConsoleSink({ handedOver: 0 }, (text) => written.push(text))
   const processor = { onStart: (span) => sink.started(span), onEnd: (span) => sink.accept(span) }

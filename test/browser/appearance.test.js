@@ -1,6 +1,6 @@
 'use strict'
 
-// Light, dark, wide, narrow, for a screen reader.
+// The viewer in light and dark, wide and narrow, and for screen readers.
 
 const { readFileSync } = require('node:fs')
 const { inBrowser } = require('./support/browser')
@@ -9,7 +9,7 @@ const traces = require('./support/otlp-traces')
 
 const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
-/** A shop, and the address of every view of it. */
+/** Sends a shop's traces. Returns the address of every view of it. */
 async function allViews (send, url) {
   const orphans = traces.orphans()
   const route = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
@@ -66,7 +66,7 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
   })
 }
 
-// The script is run by the browser's debugger, which no policy of the page stops.
+// The browser's debugger runs the script, so the page's content security policy does not stop it.
 async function problemsOf (page) {
   await page.evaluate(AXE)
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))

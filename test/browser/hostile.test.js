@@ -1,6 +1,6 @@
 'use strict'
 
-// What no honest sender writes. Every view shows it, as text, in bounds.
+// Data that no correct sender writes. Every view shows it, as text and within limits.
 
 const { inBrowser, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')

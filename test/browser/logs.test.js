@@ -1,6 +1,6 @@
 'use strict'
 
-// Log lines: beneath their spans, and as a live list.
+// Log lines: below their spans, and as a live list.
 
 const { inBrowser, texts } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
@@ -9,7 +9,7 @@ const traces = require('./support/otlp-traces')
 const { HOSTILE } = traces
 const ORDERS = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
 
-/** A request with three lines: of its own, of its handler, and again of its own. */
+/** Sends a request with three lines: one of its own, one of its handler, and another of its own. */
 async function orderWithLines ({ url, send }) {
   const made = traces.ids(31)
   const traceId = made.trace()

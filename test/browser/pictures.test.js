@@ -1,7 +1,7 @@
 'use strict'
 
-// The pictures of the docs. npm run docs:pictures writes them into docs/images; the test makes them only to see that
-// they can be made and are small.
+// The pictures of the docs. npm run docs:pictures writes them into docs/images. This test makes them only to check that this works and that
+// they are small.
 
 const { statSync } = require('node:fs')
 const { join } = require('node:path')

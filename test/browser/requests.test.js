@@ -1,6 +1,6 @@
 'use strict'
 
-// The requests: live, the last failures first, filtered, by keyboard.
+// The list of requests: live, the last failures first, filtered, and with the keyboard.
 
 const { inBrowser, rows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
@@ -211,7 +211,7 @@ inBrowser('a viewer that is gone is said to be gone', async (t, { viewer, send, 
 })
 
 inBrowser('traces are imported from a file and exported to one', async (t, { send, open }) => {
-  const page = await open('/', { expectErrors: true }) // a file that is refused is one in the console
+  const page = await open('/', { expectErrors: true }) // a rejected file causes an error in the console
   const body = request(USERS, true)
   await page.locator('input[type=file]').setInputFiles({ name: 'trace.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(body)) })
   await page.waitForURL(/\/traces\/[0-9a-f]{32}$/)
@@ -236,7 +236,7 @@ inBrowser('a click counts while requests keep coming', async (t, { send, open })
   const { x, y } = await row.boundingBox()
   await page.mouse.move(x + 300, y + 10)
   await page.mouse.down()
-  const live = await open('/') // shows that they have been sent on
+  const live = await open('/') // shows that the viewer has sent them to the pages
   await send(...Array.from({ length: 20 }, () => request(PRODUCTS)))
   await live.locator('.row').nth(10).waitFor()
   t.equal((await rows(page)).length, 2, 'what comes waits for the button')

@@ -1,6 +1,6 @@
 'use strict'
 
-// One trace: its waterfall, the panel beside it, what comes late.
+// The view of a trace: its waterfall, the panel beside it, and spans that arrive late.
 
 const { readFileSync } = require('node:fs')
 const { inBrowser, rows, texts } = require('./support/browser')

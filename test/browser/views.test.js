@@ -1,6 +1,6 @@
 'use strict'
 
-// Routes, one route, exceptions, comparison, what was lost.
+// The views of routes, a single route, exceptions, comparisons, and losses.
 
 const { inBrowser, rows, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')

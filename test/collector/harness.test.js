@@ -1,6 +1,6 @@
 'use strict'
 
-// The control: what protobufjs encoded comes back from both collectors as it was. Where this fails, it is not us.
+// The control: both collectors return unchanged what protobufjs encoded. If this fails, the fault is not in light-trace.
 
 const { test } = require('tap')
 const { randomBytes } = require('node:crypto')

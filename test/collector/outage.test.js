@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans whose bytes were changed when a full buffer was thinned, read back from collectors that we did not write.
+// Thinning a full buffer changes the bytes of spans. These are read back from real collectors of other authors.
 // Feature: thinning
 
 const { test } = require('tap')
@@ -32,7 +32,7 @@ for (const collector of collectors) {
       request.trace.withSpan('load', (span) => { span.setAttribute('rows', 1) })
       return ''
     })
-    // This one stays at any level, by the random bits of its id.
+    // The random bits of this id make it survive thinning at any level.
     const traceId = `${randomBytes(9).toString('hex')}ffffff${randomBytes(4).toString('hex')}`
     await app.inject({ url: '/orders/first', headers: { traceparent: `00-${traceId}-b7ad6b7169203331-03`, tracestate: 'vendor=1,ot=th:0;x:y' } })
     for (let i = 0; i < 3000; i++) {
@@ -48,7 +48,7 @@ for (const collector of collectors) {
     await once(way, 'listening')
     do {
       await app.lightTrace.flush()
-      await pause(10) // an attempt from before may have ended the flush
+      await pause(10) // an earlier attempt may have ended the flush
     } while (app.lightTrace.stats().spans.queued > 0)
     const spans = await collector.spansOf(traceId, 2)
     t.same(spans.map(({ name, kind }) => [name, kind]), [['GET /orders/:id', 'SERVER'], ['load', 'INTERNAL']])

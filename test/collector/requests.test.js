@@ -1,8 +1,7 @@
 'use strict'
 
-// Real requests to a light-trace app, over real sockets, into collectors that we did not write, and read back from
-// them field by field. Fields that differ from run to run (ids, ports, times) are compared with what the client or
-// the handler saw of them.
+// Real requests to a light-trace app over real sockets. The spans go to real collectors of other authors and are read back field by field.
+// Fields that differ from run to run (ids, ports, times) are compared with what the client or the handler saw.
 
 const { test } = require('tap')
 const http = require('node:http')
@@ -18,7 +17,7 @@ const { collectors } = require('../support/collectors')
 const redisGet = tracingChannel('node-redis:command')
 const CALLER = 'b7ad6b7169203331'
 const LONG = 'grüße 🚀 '.repeat(1000)
-const CLOCKS_DIFFER_NS = 1_000_000_000n // our anchored clock against Date.now(): only another epoch or unit is an error
+const CLOCKS_DIFFER_NS = 1_000_000_000n // between our anchored clock and Date.now(); detects only a wrong epoch or unit
 
 for (const collector of collectors) {
   for (const compression of ['none', 'gzip']) {
@@ -45,7 +44,7 @@ for (const collector of collectors) {
       isWhole(t, server, {
         traceId,
         traceState: 'vendor=1',
-        flags: 0x301, // sampled by the caller; whether the parent is remote is known, and it is
+        flags: 0x301, // sampled by the caller; the parent is known to be remote
         spanId: seen.spanId,
         parentSpanId: CALLER,
         name: 'GET /users/:id',
@@ -89,7 +88,7 @@ for (const collector of collectors) {
       const [server] = await spansOf(seen.traceId, 1)
       isWhole(t, server, {
         ...seen,
-        flags: 0x103, // sampled, a random trace id of ours
+        flags: 0x103, // sampled, with a random trace id that we made
         name: 'GET /boom',
         attributes: { ...requestAttributes(answer, '/boom', 500), 'http.route': '/boom', 'error.type': 'TypeError' },
         events: [{ name: 'exception', attributes: { 'exception.type': 'TypeError', 'exception.message': 'no stock', 'exception.stacktrace': error.stack } }],
@@ -107,7 +106,7 @@ for (const collector of collectors) {
       })
       await get('/users')
       const { folded } = app.lightTrace.stats().spans
-      const spans = await spansOf(seen.traceId, 50 - folded + 2) // with the fold's and the request's
+      const spans = await spansOf(seen.traceId, 50 - folded + 2) // including the fold's span and the request's
       const [server] = spans.filter(({ kind }) => kind === 'SERVER')
       t.match(server.attributes, { 'light_trace.repeated.shape': 'redis GET', 'light_trace.repeated.count': 50 })
       const calls = spans.filter(({ kind }) => kind === 'CLIENT')
@@ -173,7 +172,7 @@ async function tracedApp (t, collector, compression, options = {}) {
       await once(response, 'end')
       return { statusCode: response.statusCode, localPort, remotePort }
     },
-    /** What the collector has, with a way to say what it should have. */
+    /** Returns the spans from the collector, with a function that gives the expected form of a span. */
     async spansOf (traceId, count) {
       await app.lightTrace.flush()
       const spans = await collector.spansOf(traceId, count)
@@ -194,7 +193,7 @@ function isWhole (t, { expect, ...span }, expected) {
   t.strictSame(span, expect({
     resource: {
       'service.name': 'shop',
-      'service.version': version, // of the package.json that is nearest to the app: this one
+      'service.version': version, // of the package.json that is nearest to the app, which is this package's
       'service.instance.id': instance,
       'telemetry.sdk.name': 'light-trace',
       'telemetry.sdk.language': 'nodejs',

@@ -1,6 +1,7 @@
 'use strict'
 
-// What is to be sent as zstd gets into collectors that we did not write and that do not know it. Node has it from 22.15 on, so the application runs on another one.
+// With zstd compression, spans also reach real collectors that do not support it. Node supports zstd since 22.15, so the application runs
+// on another Node than this test.
 
 const { test } = require('tap')
 const { execFile } = require('node:child_process')

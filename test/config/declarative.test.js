@@ -1,6 +1,6 @@
 'use strict'
 
-// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, read as the variables that say the same.
+// OTEL_CONFIG_FILE: OpenTelemetry's declarative configuration, translated to the equivalent variables.
 
 const { test } = require('tap')
 const { execFileSync } = require('node:child_process')
@@ -220,7 +220,7 @@ test('a file that cannot be used switches tracing off, and says so without a wor
   t.end()
 })
 
-// The rest of what is understood: of each choice that WHOLE makes, the others.
+// The other supported settings: the alternatives to each choice in WHOLE.
 const OTHERS = [
   { file_format: '1.0', disabled: true, tracer_provider: { limits: { attribute_count_limit: 1, attribute_value_length_limit: 2 }, sampler: { trace_id_ratio_based: { ratio: 1 } } } },
   { file_format: '1.0', meter_provider: { readers: [{ pull: { exporter: { 'prometheus/development': { host: 'h', port: 1 } } } }] }, logger_provider: { limits: { attribute_count_limit: 1, attribute_value_length_limit: 2 } } },

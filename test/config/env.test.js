@@ -6,7 +6,7 @@ const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
 const { randomFrom } = require('../support/random')
 
-// What the fuzzed values are made of.
+// The pieces of the fuzzed values.
 const PIECES = ['http://', 'https://', 'ftp:', 'localhost', ':4318', ':4317', ':99999', '/', '?', '#', '@', '%', '%zz', '%41', '%0d%0a', '%00', '%ff', '=', ',', ';', ' ', '\t', '\r\n', '\0',
   '\u001b[31m', '\u202e', '\ud800', '名前', '[::1]', '169.254.169.254', '__proto__', 'constructor', 'authorization', 'true', '0', '-1', '1e9', 'grpc', '/dev/null', '/', 'a'.repeat(300), '*', '**']
 
@@ -20,7 +20,7 @@ test('the environment is read when the plugin is registered', (t) => {
   t.end()
 })
 
-// [variables, what comes of them]
+// [variables, the resulting options]
 const honoured = [
   [{ LIGHT_TRACE_SLOW_AFTER_MS: '500' }, { slow: { afterMs: 500 } }],
   [{ OTEL_SDK_DISABLED: 'true' }, { disabled: true }],
@@ -75,7 +75,7 @@ test('empty and blank variables are unset', (t) => {
   t.end()
 })
 
-// P06, P08 and their kin: [variables, the one named in the warning, what holds instead]
+// P06, P08 and similar: [variables, the variable that the warning names, the resulting options]
 const bad = [
   ...['abc', '-1', '1e9', '0x10', '١٠', '1.5', '+5', '9'.repeat(40), 'NaN', 'Infinity'].map((value) =>
     [{ OTEL_BSP_SCHEDULE_DELAY: value }, 'OTEL_BSP_SCHEDULE_DELAY', { buffer: { flushDelayMs: 1000 } }]),
@@ -157,4 +157,4 @@ function anyText (random) {
   return Array.from({ length: Math.floor(random() * 8) }, () => PIECES[Math.floor(random() * PIECES.length)]).join('')
 }
 
-// mulberry32: small, and the same on every machine.
+// mulberry32: small, and with the same numbers on every machine.

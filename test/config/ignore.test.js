@@ -38,7 +38,7 @@ test('a string is a path, and * stands for anything, slashes included', (t) => {
 })
 
 test('a hostile path is compared in linear time', (t) => {
-  // With backtracking these two need more steps than the machine has.
+  // A backtracking matcher would never finish these two.
   t.equal(ignores(['/*a*a*a*a*a*a*a*a*a*a*b'], `/${'a'.repeat(16000)}`), false)
   t.equal(ignores([`/${'*a'.repeat(500)}*b`], `/${'a'.repeat(16000)}c`), false)
   t.end()

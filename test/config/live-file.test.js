@@ -1,6 +1,6 @@
 'use strict'
 
-// configFile: what a file says holds in place of the options, while the application runs.
+// configFile: the file's values override the options while the application runs.
 
 const { test } = require('tap')
 const { execFileSync } = require('node:child_process')
@@ -28,14 +28,14 @@ async function liveApp (t, content, options = {}, logger = {}, routes = undefine
       try {
         return fs.renameSync(`${file}.new`, file)
       } catch (error) {
-        if (error.code !== 'EPERM') throw error // Windows, while it is being looked at
+        if (error.code !== 'EPERM') throw error // on Windows, while the file is being read
       }
     }
   }
-  // Where the look once a second is not what is tested.
+  // For tests that are not about the check once a second.
   const change = (value) => {
     write(value)
-    process.emit('SIGHUP') // which a terminal, and Windows, do without: they wait for the look
+    process.emit('SIGHUP') // in a terminal and on Windows there is no SIGHUP, so the next check finds the change
   }
   if (content !== undefined) write(content)
   const lines = []
@@ -261,7 +261,7 @@ test('a level in the file that the logger has not leaves the levels of the optio
   t.same((await collector.logs()).map(({ body }) => body), ['own error'])
 })
 
-// Short names: the message has the path of the file, and is cut.
+// Short names, because the message has the path of the file and is truncated.
 test('a level of the application\'s own', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
   for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)

@@ -143,7 +143,7 @@ test('each option of the public surface is taken as it is given', (t) => {
   t.end()
 })
 
-// Each with another value than its default, as the application says it now and as one of before did.
+// Options with values that differ from their defaults, in the current form and in the previous one.
 const MOVED = [
   [{ keep: { recorder: { seconds: 5 } } }, { recorder: { seconds: 5 } }],
   [{ keep: { errors: true, recorder: true } }, { keep: true, recorder: true }],

@@ -40,7 +40,7 @@ test('no container, no id', async (t) => {
   for (const cgroup of ['', '0::/', '0::/user.slice/user-1000.slice/session-1.scope', `0::/docker/${ID.slice(1)}`, `0::/docker/${ID}a`, `0::/docker/${ID.toUpperCase()}`, `0::/${ID}x.scope`]) {
     t.same(detect({}, { '/proc/self/cgroup': cgroup }), {}, cgroup)
   }
-  // Another container's files, as a host with Docker mounts them; and the pod's sandbox.
+  // Files of another container, as a host with Docker mounts them, and the pod's sandbox.
   for (const line of [`/var/lib/docker/containers/${ID}/mounts/shm /dev/shm rw`, `/var/lib/containerd/sandboxes/${ID}/hostname /etc/hostname rw`, `/var/lib/docker/containers/${ID}/hostname /etc/hostname2 rw`]) {
     t.same(detect({}, { '/proc/self/cgroup': '0::/', '/proc/self/mountinfo': `3 2 8:1 ${line} - ext4 /dev/sda1 rw` }), {}, line)
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// A whole secret in the wrong option or variable: no piece of it is in a message.
+// A secret in the wrong option or variable: no part of it appears in a message.
 
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')
@@ -18,7 +18,7 @@ const VARIABLES = ['OTEL_TRACES_SAMPLER', 'OTEL_TRACES_EXPORTER', 'OTEL_EXPORTER
 const OPTIONS = [(value) => value, ...['resource', 'exporter', 'sampler', 'keep', 'ignore', 'store', 'requestHeaders', 'redactQuery', 'metrics', 'closeTimeoutMs', 'outbound'].map((name) => (value) => ({ [name]: value })),
   ...['url', 'headers', 'compression', 'timeoutMs', 'ca', 'insecureHeaders'].map((name) => (value) => ({ exporter: { [name]: value } }))]
 
-/** All that is said of these. */
+/** Returns all messages about these options and variables. */
 function said (options, variables) {
   try {
     const { warnings, news } = resolveOptions(options, variables)

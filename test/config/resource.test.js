@@ -11,7 +11,7 @@ const attributesOf = (options, environment = {}) => resolveOptions(options, envi
 
 test('the resource says who reports', (t) => {
   const attributes = attributesOf({})
-  const { 'container.id': containerId, ...others } = attributes // where the tests run in one
+  const { 'container.id': containerId, ...others } = attributes // if the tests run in a container
   t.same({ ...others, 'service.instance.id': 'random' }, {
     'service.name': 'light-trace',
     'service.version': version,
@@ -81,7 +81,7 @@ test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is
   t.end()
 })
 
-// P09. In a process of its own, because the script and the working directory decide.
+// P09. In a separate process, because the result depends on the script and the working directory.
 test('without any name it is that of the nearest package.json of the app, else unknown_service:node', (t) => {
   const options = path.join(__dirname, '../../lib/config/options.js')
   const print = `process.stdout.write(require(${JSON.stringify(options)}).resolveOptions({}, {}).serviceName)`

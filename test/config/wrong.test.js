@@ -1,6 +1,6 @@
 'use strict'
 
-// What a reasonable user writes wrongly, a row each, and the fix that the message has to name.
+// Common mistakes in options, one per row, with the fix that the message must name.
 
 const { test } = require('tap')
 const { resolveOptions } = require('../../lib/config/options')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The request's store, and the equivalent of everything that @fastify/request-context has (docs/migration.md).
+// The request's store, with an equivalent of every feature of @fastify/request-context (docs/migration.md).
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
 const { execFileSync } = require('node:child_process')
@@ -161,7 +161,7 @@ test('a step leaves all stores as AsyncLocalStorage.run leaves them, whatever is
     t.same(await seen(ours, seed), await seen(nodes, seed), `seed ${seed}`)
   }
 
-  // Runs the same random program by either; returns what each of its places saw.
+  // Runs the same random program with either implementation. Returns what each place in it read.
   async function seen ({ call, read, enter }, seed) {
     const random = randomFrom(seed)
     const places = []

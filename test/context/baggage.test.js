@@ -4,7 +4,7 @@ const { test } = require('tap')
 const api = require('@opentelemetry/api')
 const { parseBaggage, serializeBaggage } = require('../../lib/context/baggage')
 
-/** The baggage as plain text, one entry a piece. */
+/** The baggage as plain text, one string per entry. */
 function entriesOf (baggage) {
   return baggage.getAllEntries().map(([key, { value, metadata }]) =>
     metadata === undefined ? `${key}=${value}` : `${key}=${value} (${metadata})`)
@@ -62,7 +62,7 @@ test('180 members are read and no more', async (t) => {
 
 // S12, GHSA-8988-4f7v-96qf
 test('8192 bytes are read and no more, and no member is cut there', async (t) => {
-  const fits = `a=${'x'.repeat(4090)},b=${'y'.repeat(4095)}`.slice(0, 8187) + ',c=1' // a 4092, b up to 8187
+  const fits = `a=${'x'.repeat(4090)},b=${'y'.repeat(4095)}`.slice(0, 8187) + ',c=1' // a has 4092 bytes, b ends at 8187
   t.equal(fits.length, 8191)
   t.same(parseBaggage(fits).getAllEntries().map(([key]) => key), ['a', 'b', 'c'])
   t.same(parseBaggage(fits + '23').getAllEntries().map(([key]) => key), ['a', 'b'])

@@ -1,6 +1,6 @@
 'use strict'
 
-// A step that arms its own next one (a poller, a retry, a consumer) keeps nothing of the steps before it.
+// A step that schedules the next one (a poller, a retry, a consumer) does not keep the previous steps alive.
 
 const { test, setTimeout } = require('tap')
 const { runInChild } = require('../support/child')
@@ -8,7 +8,7 @@ const { without } = require('../support/features')
 
 setTimeout(120_000)
 
-const BYTES_MAX = 8 // a round; V8's own count moves by one, and by half a megabyte where requests are injected
+const BYTES_MAX = 8 // per round. V8's count varies by one byte, and by half a megabyte in total if requests are injected
 
 test('a span or a value that the next step hides is not kept', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, hasJobs) => {
@@ -48,7 +48,7 @@ test('a span or a value that the next step hides is not kept', async (t) => {
       return process.memoryUsage().heapUsed
     }
 
-    /** Bytes that each of 50,000 rounds keeps, counted from the last one, which is in the context of them all. */
+    /** The bytes that each of 50,000 rounds keeps alive, measured in the last one, whose context derives from all others. */
     const keptBy = (step) => new Promise((resolve) => {
       let round = 0
       let before
@@ -76,7 +76,7 @@ test('a span or a value that the next step hides is not kept', async (t) => {
     }
     for (const [name, step] of Object.entries(steps)) {
       for (const [place, run] of Object.entries(around)) {
-        if (name === 'withSpan' && place === 'without either') continue // there is no request.trace
+        if (name === 'withSpan' && place === 'without either') continue // without a request there is no request.trace
         say({ name, place, bytes: await run(() => keptBy(step)) })
       }
     }
@@ -108,7 +108,7 @@ test('a request that the last one has injected keeps nothing of it, where anothe
     const inUse = async () => {
       let least = Infinity
       for (let i = 0; i < 4; i++) {
-        await new Promise((resolve) => setImmediate(resolve)) // the last requests are not over yet
+        await new Promise((resolve) => setImmediate(resolve)) // the last requests have not ended yet
         global.gc()
         least = Math.min(least, process.memoryUsage().heapUsed)
       }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The contexts that are made of ours are the API's: each has the values that it was made with, whatever is made of it later.
+// Contexts that derive from ours behave like the API's: each keeps the values with which it was made, whatever is derived from it later.
 
 const { test } = require('tap')
 const { ROOT_CONTEXT, createContextKey } = require('@opentelemetry/api')
@@ -11,7 +11,7 @@ const { randomFrom } = require('../support/random')
 const OWN = [SPAN_KEY, REQUEST_KEY, SUPPRESS_KEY, BAGGAGE_KEY]
 const KEYS = [...OWN, ...['a', 'b', 'c', 'd'].map((name) => createContextKey(name))]
 
-/** The same values in a context of the API's. */
+/** The same values in a context of the API. */
 const ofTheApi = (context) => KEYS.reduce((made, key) => made.setValue(key, context.getValue(key)), ROOT_CONTEXT)
 
 function derivedFrom (root, random) {

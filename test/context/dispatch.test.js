@@ -1,6 +1,6 @@
 'use strict'
 
-// Who dispatches a request keeps the context that it had, whatever it dispatches by, on every Node.
+// Code that dispatches a request keeps its own context, however it dispatches, on every version of Node.
 
 const http = require('node:http')
 const https = require('node:https')
@@ -47,7 +47,7 @@ test('no request is entered by `run`, which copies the frame twice, whoever disp
   const { run } = storage
   let entered = 0
   storage.run = function (store, ...rest) {
-    if (typeof store?.traceparent === 'string') entered++ // a request's
+    if (typeof store?.traceparent === 'string') entered++ // a request's context
     return run.call(this, store, ...rest)
   }
   t.teardown(() => { storage.run = run })
@@ -70,7 +70,7 @@ test('a loop over on(server, "request")', async (t) => {
     for await (const [req, res] of on(server, 'request', { signal: controller.signal })) {
       app.routing(req, res)
       seen.push(lightTrace.current())
-      await fetch(upstreamUrl) // the loop's own: a child of nobody
+      await fetch(upstreamUrl) // outside of any request, so it has no span
     }
   })().catch(() => {})
   t.equal(await get(url), 'own')

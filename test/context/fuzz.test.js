@@ -1,7 +1,7 @@
 'use strict'
 
-// More about the parsers of what a caller sends than test/faults/fuzz.test.js asks of every parser: values
-// that are no text, time that is counted instead of measured, and a service that lives through all of it.
+// More tests of the parsers of caller input than test/faults/fuzz.test.js has for every parser: values that are not text, time that is
+// counted instead of measured, and a service that survives all of it.
 
 const { test } = require('tap')
 const { randomFrom, mutateText } = require('../support/fuzz')
@@ -51,7 +51,7 @@ test('reading a tracestate takes time in proportion to its length, and none beyo
   }
 })
 
-// That none does more than linear work is counted above and in test/faults/linear-work.test.js.
+// The tests above and test/faults/linear-work.test.js count that the work is linear.
 test('texts of a megabyte are done with at once', async (t) => {
   for (const piece of ['a', '%', '%25', ',', ';', '=', ' ', '\t', 'a=b,', 'a=%zz,', 'a=b;', '\xe9', ' ,', '\t;']) {
     const text = piece.repeat(2 ** 20 / piece.length)
@@ -85,7 +85,7 @@ test('requests with hostile headers are served, each with its span and sound hea
   t.equal(app.lightTrace.stats().spans.ended, 500)
 })
 
-/** How many chars `fn` reads one by one. */
+/** Returns how many characters `fn` reads one by one. */
 function charsRead (fn) {
   const { charCodeAt } = String.prototype
   let count = 0

@@ -10,7 +10,7 @@ function newTarget () {
   return { t0: 0, t1: 0, t2: 0, t3: 0, s0: 0, s1: 0 }
 }
 
-// A copy of ids.js whose generator is ours.
+// A copy of ids.js with a replaced generator.
 function idsFilledWith (t, fill) {
   return t.mockRequire('../../lib/context/ids', {
     'node:crypto': { ...crypto, randomFillSync: fill }
@@ -91,15 +91,14 @@ test('a pool is used up to its last words and then filled again', async (t) => {
   t.equal(target.s1, 20000)
 })
 
-// L12: what is drawn at load would be the same in every process that is
-// restored from the snapshot.
+// L12: random bytes that are drawn at load would be the same in every process that is restored from the snapshot.
 test('nothing is drawn from the generator at load', async (t) => {
   let fills = 0
   idsFilledWith(t, () => fills++)
   t.equal(fills, 0)
 })
 
-// L12. The entry of a snapshot is one file, so it begins with a copy of ids.js.
+// L12. A snapshot's entry is a single file, so it begins with a copy of ids.js.
 test('a process restored from a startup snapshot draws its own ids', async (t) => {
   const source = readFileSync(require.resolve('../../lib/context/ids'), 'utf8')
   const cwd = t.testdir({

@@ -1,7 +1,7 @@
 'use strict'
 
-// Many requests at once on few connections, with random delays and clients that leave: nobody ever reads
-// another one's context. The randomness is seeded, so a failure comes again.
+// Many concurrent requests on few connections, with random delays and clients that disconnect. No request ever reads the context of
+// another. The randomness is seeded, so that a failure is reproducible.
 
 const { AsyncLocalStorage } = require('node:async_hooks')
 const { test } = require('tap')
@@ -11,7 +11,7 @@ const { connect, signal } = require('../support/raw-client')
 const { randomFrom } = require('../support/random')
 
 const CONNECTIONS = 20
-const REQUESTS = 10 // on each
+const REQUESTS = 10 // per connection
 
 for (const seed of [1, 2]) {
   // F13
@@ -66,7 +66,7 @@ for (const seed of [1, 2]) {
           await pause(random)
           break
         }
-        if (random() < 0.5) await client.until(`<${n}>`) // else the next one is pipelined
+        if (random() < 0.5) await client.until(`<${n}>`) // else the next request is pipelined
       }
       if (leavesAfter === REQUESTS) await client.until(`<${c}-${REQUESTS - 1}>`)
       await client.leave()

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where Node itself loses the context: docs/context.md lists these places, and how `run` and `bind` mend them.
+// Places where Node itself loses the context. docs/context.md lists them, and how `run` and `bind` restore it.
 
 const { readFileSync } = require('node:fs')
 const { EventEmitter } = require('node:events')
@@ -10,7 +10,7 @@ const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { connect, signal } = require('../support/raw-client')
 
-// In each: what `current()` was, whether request.trace was the request's own, and what run() made of it.
+// Returns what `current()` was, whether request.trace was the request's own, and whether run() restored the context.
 function look (request, own) {
   return {
     current: lightTrace.current(),
@@ -91,7 +91,7 @@ const PLACES = {
   },
 
   async "onSend and onResponse hooks, if the reply is sent from a callback without the request's context" (t) {
-    const foreign = new EventEmitter() // a pool, a queue: its callbacks run in the context of whoever emits
+    const foreign = new EventEmitter() // a pool or a queue: its callbacks run in the context of the code that emits
     const waiting = signal()
     const found = signal()
     const { app } = await tracedApp(t, {

@@ -35,7 +35,7 @@ test('a threshold is written beside what the member holds already, and in front'
 })
 
 test('what is written is valid whatever came', async (t) => {
-  const long = `ot=th:8;${'x'.repeat(248)}` // with 14 digits more than 256 characters
+  const long = `ot=th:8;${'x'.repeat(248)}` // longer than 256 characters with 14 more digits
   const full = Array.from({ length: 32 }, (_, i) => `k${i}=${i}`).join(',')
   for (const tracestate of [long, full, `ot=${'y'.repeat(256)}`, 'a=1,,ot=;;;']) {
     const written = withThreshold(tracestate, 'fd70a3d70a3d71')

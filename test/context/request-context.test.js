@@ -8,7 +8,7 @@ const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { connect, signal } = require('../support/raw-client')
 
-// Whether the running request is `request`, as the code that runs now sees it.
+// Returns whether `request` is the current request of the running code.
 const isCurrent = (request) => lightTrace.current() !== undefined && lightTrace.current() === request.trace
 
 const BODIES = {
@@ -51,7 +51,7 @@ async function everywhere (app, seen) {
         args.at(-1)()
       })
     })
-    // An async hook of the same arity less its callback.
+    // An async hook with the same parameters except the callback.
     app.addHook(name, { onRequest: two, preHandler: two, preValidation: two, onResponse: two, preParsing: three, preSerialization: three, onSend: three, onError: three }[name])
     async function two (request, reply) { await within(request) }
     async function three (request, reply, more) { await within(request) }
@@ -187,7 +187,7 @@ test('what runs before our hook sees the no-op context, and never another reques
   const client = await connect(port)
   for (let n = 0; n < 5; n++) {
     client.request('GET', '/', { headers: { n } })
-    if (n % 2 === 0) await client.until('done', n + 1) // the others are pipelined
+    if (n % 2 === 0) await client.until('done', n + 1) // the other requests are pipelined
   }
   await client.until('done', 5)
   client.request('POST', '/', { body: 'x', headers: { 'content-type': 'text/plain' } })

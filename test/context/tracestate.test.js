@@ -122,7 +122,7 @@ test('of more than 512 characters the large members go first, from the end', asy
 })
 
 test('then members go from the end, whole, until 512 characters are left', async (t) => {
-  const list = members(32, (i) => `k${String(i).padStart(2, '0')}=${'x'.repeat(14)}`) // 18 each
+  const list = members(32, (i) => `k${String(i).padStart(2, '0')}=${'x'.repeat(14)}`) // 18 characters each
   kept(t, list.join(','), list.slice(0, 27).join(','))
   t.equal(cleanTracestate(list.join(',')).length, 512)
   kept(t, `a=${'x'.repeat(254)},b=${'x'.repeat(253)}`) // 512

@@ -1,6 +1,6 @@
 'use strict'
 
-// The W3C's cases asked of the parsers alone; test/fastify/w3c.test.js asks them of a service.
+// The W3C's cases for the parsers alone. test/fastify/w3c.test.js runs them with a service.
 
 const { test } = require('tap')
 const { IncomingContext, TraceContext, copyTrace } = require('../../lib/context/trace-context')
@@ -16,7 +16,7 @@ for (const { name, steps } of cases) {
   })
 }
 
-/** As Node hands headers over, except that white space is left for us to trim. */
+/** Joins headers as Node does, but leaves white space for our parsers to trim. */
 function joined (headers) {
   const object = {}
   for (const [name, value] of headers) {
@@ -38,7 +38,7 @@ function handOn ({ traceparent, tracestate }, calls) {
   })
 }
 
-/** The ids of a span under another: the same trace, and an id of its own. */
+/** The ids of a child span: the same trace id and a new span id. */
 function childContext (parent) {
   const child = new TraceContext()
   copyTrace(parent, child)

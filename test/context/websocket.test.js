@@ -1,6 +1,6 @@
 'use strict'
 
-// The messages of a WebSocket are events of its connection: what the handler was given binds them to the request.
+// WebSocket messages are events of the connection. The handler's request.trace binds their listeners to the request.
 
 const { test } = require('tap')
 const { once } = require('node:events')

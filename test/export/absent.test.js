@@ -1,6 +1,6 @@
 'use strict'
 
-// A collector that answers 404: to metrics and logs, which it may do without, and to spans.
+// A collector that answers 404: to metrics and logs, which it need not support, and to spans.
 
 const { test } = require('tap')
 const { runInChild } = require('../support/child')

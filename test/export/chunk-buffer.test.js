@@ -1,6 +1,6 @@
 'use strict'
 
-// The memory that is kept for the next spans.
+// Memory that is kept and used again for the next spans.
 
 const { test } = require('tap')
 const { Budget, ChunkBuffer } = require('../../lib/export/chunk-buffer')
@@ -31,7 +31,7 @@ test('what is not wanted for a second is given up, but for one', async (t) => {
   t.equal(buffer.bytes, 8 * buffer.chunkBytes)
 })
 
-/** Fills so many chunks and has them delivered. */
+/** Fills `count` chunks, which are then delivered. */
 function deliver (buffer, count) {
   for (let i = 0; i < count; i++) {
     const chunk = buffer.renew(1)

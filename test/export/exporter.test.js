@@ -48,7 +48,7 @@ test('many small spans share few requests over one connection', async (t) => {
     write(3000, 350)
     await new Promise((resolve) => setImmediate(resolve))
   }
-  await exporter.flush({ timeoutMs: 50_000 }) // the sink reads them all, in this process
+  await exporter.flush({ timeoutMs: 50_000 }) // the sink decodes all of them, in this process
   t.equal(stats.delivered, 30_000)
   t.ok(sink.requests.length <= 11, `${sink.requests.length} requests for 10 MB`)
   t.equal(ports.size, 1)
@@ -186,7 +186,7 @@ test('nothing that we start is in the context of the request that happened to st
     }
   }
   const { exporter, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 1 }, prefix, suppress: (fn) => storage.exit(fn) })
-  storage.run('a request', () => write(1)) // arms the timer
+  storage.run('a request', () => write(1)) // starts the timer
   await sink.waitFor(1)
   storage.run('a request', () => write(9000, 400)) // fills chunks
   await sink.waitFor(9001)
@@ -208,12 +208,12 @@ test('connections are opened with tracing suppressed, and are no calls of node:h
   const seen = []
   const onSocket = ({ socket }) => {
     const store = storage.getStore()
-    if (store === undefined) return // the sink's
+    if (store === undefined) return // the sink's socket
     seen.push(store)
     socket.once('connect', () => seen.push(storage.getStore()))
     socket.once('data', () => {
       seen.push(storage.getStore())
-      socket.destroy() // so that the next request needs another one
+      socket.destroy() // so that the next request needs a new connection
     })
   }
   const onRequest = () => t.fail('node:http is used')

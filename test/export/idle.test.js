@@ -1,6 +1,6 @@
 'use strict'
 
-// What an idle connection keeps of its last request: Node's timer that closes it was made in that request's context.
+// What an idle connection keeps of its last request. Node's keep-alive timer was created in that request's context.
 
 const { once } = require('node:events')
 const net = require('node:net')

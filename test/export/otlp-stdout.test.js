@@ -1,7 +1,7 @@
 'use strict'
 
-// What goes to standard output is read back by protobufjs' own JSON reader, with OpenTelemetry's .proto files: ids, which
-// OTLP writes in hex and protobuf's mapping in base64, are the one thing that is turned round before.
+// The export to standard output is read back with protobufjs' JSON reader and OpenTelemetry's .proto files. Only ids are converted before
+// that, because OTLP writes them in hex and protobuf's JSON mapping in base64.
 // Feature: console
 
 const { test } = require('tap')
@@ -63,7 +63,7 @@ function withBytes (value) {
     [key, /^(?:trace|span|parentSpan)Id$/.test(key) ? Buffer.from(member, 'hex').toString('base64') : withBytes(member)]))
 }
 
-// Two runs differ in ids, times and processes.
+// Removes the values that differ between two runs: ids, times and processes.
 function comparable (spans) {
   return spans.map(({ name, kind, traceState, flags, attributes, events, links, status, scope, schemaUrl, resource, droppedAttributesCount, parentSpanId }) => ({
     name,

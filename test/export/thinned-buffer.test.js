@@ -1,6 +1,6 @@
 'use strict'
 
-// What a full buffer has of thinning; test/otlp/thinning.test.js has what becomes of one chunk.
+// How a full buffer uses thinning. test/otlp/thinning.test.js tests the result for a single chunk.
 
 const { test } = require('tap')
 const { setImmediate: turn } = require('node:timers/promises')
@@ -89,7 +89,7 @@ test('where thinning cannot be loaded, a full buffer drops the oldest chunks, an
   t.same(logged.map(({ code }) => code), ['LT_WARN_BUG'])
 })
 
-/** An exporter whose collector is away. */
+/** An exporter with an unreachable collector. */
 async function exporterAlone (t, load = FEATURES.thinning.load) {
   const row = FEATURES.thinning
   const { load: own } = row

@@ -7,7 +7,7 @@ const { picture } = require('../support/picture')
 
 const jsonBody = { type: 'object', required: ['n'], properties: { n: { type: 'integer' } } }
 
-// What is asked, how the route is made, and the one span that comes of it.
+// Title, request, routes, and the expected span.
 const ANSWERS = [
   ['200', 'GET /', (app) => app.get('/', async () => 'ok'), 'GET / 200'],
   ['200 by a callback', 'GET /', (app) => app.get('/', (request, reply) => { setImmediate(() => reply.send('ok')) }), 'GET / 200'],
@@ -61,7 +61,7 @@ const ANSWERS = [
     app.setErrorHandler((error, request, reply) => reply.code(502).send(error.message))
     app.get('/', async () => { throw new Error('no') })
   }, 'GET / 502 ERROR error.type=Error exception=Error: no'],
-  // Fastify runs no onError for what an error handler throws: the cause is what is logged.
+  // Fastify runs no onError hook for an error that an error handler throws, so the original error is recorded.
   ['an error handler that throws again', 'GET /', (app) => {
     app.setErrorHandler(() => { throw new RangeError('again') })
     app.get('/', async () => { throw new Error('no') })

@@ -160,7 +160,7 @@ test('each request has its own host, however many take turns on a connection', a
   t.same(spans.map(({ attributes }) => [attributes['server.address'], attributes['server.port']]), hosts.map((host, i) => [host, 800 + i % 2]))
 })
 
-// Fastify 5.0 has them among its own.
+// Fastify 5.0 has these among its top-level options.
 const routerOptions = (options) => require('fastify/package.json').version.startsWith('5.0.') ? options : { routerOptions: options }
 
 // F11
@@ -221,6 +221,6 @@ test('a caller whose user agent is the name of an attribute: no attribute comes 
   })
   await app.inject({ url: '/', headers: { 'user-agent': 'http.response.status_code' } })
   await app.lightTrace.flush()
-  const [{ attributes }] = await sink.waitFor(1) // which fails where an attribute comes twice
+  const [{ attributes }] = await sink.waitFor(1) // fails if an attribute occurs twice
   t.match(attributes, { 'user_agent.original': 'http.response.status_code', 'http.response.status_code': 299 })
 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Requests that Fastify makes by its own class, without the application's decorators.
+// Requests that Fastify creates with its own class, without the application's decorators.
 
 const { readFileSync } = require('node:fs')
 const http2 = require('node:http2')
@@ -9,7 +9,7 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const { tracedApp } = require('../support/traced-app')
 
-// The first versions of Fastify 5 keep the function in a variable of their own, where nobody can reach it.
+// The first versions of Fastify 5 keep the function in a local variable, which is not accessible.
 const isReachable = readFileSync(require.resolve('fastify'), 'utf8').includes('options.frameworkErrors(')
 const skip = !isReachable && `Fastify ${Fastify().version} keeps frameworkErrors to itself`
 

@@ -1,6 +1,7 @@
 'use strict'
 
-// The option `blockedLoop`. What it finds is in test/slow/blocked-loop.test.js, which nothing may run beside: it is about durations.
+// The option `blockedLoop`. test/slow/blocked-loop.test.js tests what it reports. That test is about durations, so nothing may run beside
+// it.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -29,11 +30,11 @@ test('LIGHT_TRACE_BLOCKED_LOOP is true, false or milliseconds, and code wins', a
   }
 })
 
-// As the worker's command does: looks at what runs, at a time, so many milliseconds after it was asked to.
+// Like the worker's command: samples the running code at a given time, that many milliseconds after the request to sample.
 function look (stacks, at, askedMs) { stacks.take(look, at, askedMs) }
 function command (stacks, at, askedMs) { look(stacks, at, askedMs) }
 
-/** What is said of a block of `duration` ms, of which `looks` are `[function, at, askedMs]`. */
+/** Returns the line that is blamed for a block of `duration` ms. `looks` are `[function, at, askedMs]`. */
 function blamed (duration, ...looks) {
   const stacks = new Stacks()
   const functions = {

@@ -1,7 +1,7 @@
 'use strict'
 
-// client.address is an address: without a port and brackets. Behind a trusted proxy it comes from X-Forwarded-For,
-// or where there is none from RFC 7239's Forwarded.
+// client.address is an address without port or brackets. Behind a trusted proxy it comes from X-Forwarded-For or, without that header, from
+// RFC 7239's Forwarded.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -52,7 +52,7 @@ test('only as far as trustProxy trusts', async (t) => {
   const [hops] = await spansOf(t, [{ forwarded: 'for=192.0.2.66, for=203.0.113.7' }], { trustProxy: (address, hop) => hop < 1 })
   t.equal(hops.attributes['client.address'], '203.0.113.7')
   const [other] = await spansOf(t, [{ forwarded: 'for=192.0.2.66;host=evil.example;proto=https' }], { trustProxy: '10.0.0.1' })
-  // Host and scheme are as Fastify itself has them: its first versions trust any sender with these two.
+  // Host and scheme are those that Fastify itself uses. Its first versions trust any sender for these two.
   const { host, protocol } = await seenByFastify({ 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' }, '10.0.0.1')
   t.match(other.attributes, { 'client.address': '127.0.0.1', 'server.address': host.split(':')[0], 'url.scheme': protocol })
   const [known] = await spansOf(t, [{ forwarded: 'for=192.0.2.66, for=203.0.113.7, for=10.0.0.1' }], { trustProxy: ['127.0.0.1', '10.0.0.1'] })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Why a request was answered 4xx: what was thrown is on its span, and the span is no error.
+// The reason for a 4xx answer: the thrown error is on the span, but the span's status is not ERROR.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

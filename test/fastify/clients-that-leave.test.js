@@ -87,7 +87,7 @@ for (const [name, pipelined] of [['a client', false], ['a client with a second r
     await gone
     await new Promise((resolve) => setImmediate(resolve))
     left.give()
-    await new Promise((resolve) => setImmediate(resolve)) // now our hook has run
+    await new Promise((resolve) => setImmediate(resolve)) // our hook has run by now
     t.same(await picture(collector), Array(pipelined ? 2 : 1).fill(`GET /:name - ${ABORTED}`))
     const { started, ended } = app.lightTrace.stats().spans
     t.equal(ended, started)
@@ -100,7 +100,7 @@ test('a client that leaves before its request is read has one span, or none', as
   const client = await connect(port)
   client.request('GET', '/').socket.resetAndDestroy()
   const [socket] = await seen
-  if (!socket.closed) await new Promise((resolve) => socket.on('close', resolve)) // `once` would reject with the reset
+  if (!socket.closed) await new Promise((resolve) => socket.on('close', resolve)) // `once` would reject if the socket was reset
   const lines = await picture(collector)
   const { started, ended } = app.lightTrace.stats().spans
   t.ok(started <= 1)
@@ -152,7 +152,7 @@ test('reply.raw.destroy() is the server\'s doing', async (t) => {
   ])
 })
 
-// F06; handlerTimeout is among the answers of answers.test.js
+// F06; answers.test.js tests handlerTimeout
 test('a connection that the server times out was torn down by it', async (t) => {
   const { collector, port } = await tracedApp(t, {
     fastify: { connectionTimeout: 30 },
@@ -186,7 +186,7 @@ test('a request that is answered while the app closes keeps its span', async (t)
   const closed = app.close()
   setImmediate(() => reply.send('late'))
   await client.until('late')
-  await client.leave() // or its keep-alive holds the server open
+  await client.leave() // or its keep-alive connection keeps the server open
   await closed
   t.same(await picture(collector), ['GET /slow 200'])
   t.match(app.lightTrace.stats().spans, { ended: 1, accepted: 1 })
@@ -219,7 +219,7 @@ test('pipelined requests that are all answered', async (t) => {
   const isThere = signal()
   const { collector, port } = await tracedApp(t, {
     routes (app) {
-      // The second answer is there before the first.
+      // The second answer is ready before the first.
       app.get('/a', (request, reply) => { isThere.promise.then(() => reply.send('aaa')) })
       app.get('/b', async () => {
         setImmediate(isThere.give)
@@ -234,7 +234,7 @@ test('pipelined requests that are all answered', async (t) => {
   await client.leave()
 })
 
-// Node takes its own listeners off the socket there.
+// Node removes its own listeners from the socket in these cases.
 const LAST_WORDS = {
   'a CONNECT that nobody listens to': { text: 'CONNECT shop.test:80 HTTP/1.1\r\nhost: shop.test\r\n\r\n' },
   'a CONNECT': { text: 'CONNECT shop.test:80 HTTP/1.1\r\nhost: shop.test\r\n\r\n', event: 'connect' },
@@ -256,7 +256,7 @@ for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
     const client = await connect(port)
     client.send(['/slow', '/slow', '/held', '/slow'].map((path) => `GET ${path} HTTP/1.1\r\nhost: shop.test\r\n\r\n`).join('') + text)
     await running.promise
-    await new Promise(setImmediate) // a reset before the last word is read is no end that Node for Windows sees, under wine
+    await new Promise(setImmediate) // Node for Windows, under wine, does not see the end of a connection that is reset before the last request is read
     await client.reset()
     const lines = await picture(collector)
     t.same(lines.map((line) => line.replace(/(aborted|response_terminated)$/, 'x')).sort(), [
@@ -269,7 +269,7 @@ for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
   })
 }
 
-// As adapters of functions make them: such a response gets no 'close'.
+// As adapters for serverless functions make them. Such a response emits no 'close'.
 test('a request that an application hands to app.routing() with a response of its own ends when that is written', async (t) => {
   const { app, collector } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok'), listen: false })
   const request = new http.IncomingMessage(new PassThrough())

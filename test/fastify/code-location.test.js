@@ -1,6 +1,6 @@
 'use strict'
 
-// Where a route is declared, on its request's span.
+// The location where a route is declared, on its request's span.
 
 const { mkdirSync, readFileSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -15,7 +15,7 @@ const { tracedApp } = require('../support/traced-app')
 const lines = readFileSync(__filename, 'utf8').split('\n')
 const lineOf = (text) => lines.findIndex((line) => line.includes(text)) + 1
 
-const asInTests = { codeLocation: Boolean(without('testing')) || undefined } // not given
+const asInTests = { codeLocation: Boolean(without('testing')) || undefined } // undefined counts as not given
 
 async function placeOf (app, collector, request) {
   collector.reset()

@@ -1,6 +1,6 @@
 'use strict'
 
-// However a response ends: its span ends once, with all that the application has said of it until then.
+// However a response ends, its span ends once, with all data that the application has added until then.
 
 const http = require('node:http')
 const { Readable, Writable } = require('node:stream')
@@ -95,7 +95,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
         routes (app) {
           app.get('/', async () => 'first.')
           app.get('/slow', (request, reply) => {
-            reply.raw.on('close', () => reply.code(499).send()) // too late: it is not sent
+            reply.raw.on('close', () => reply.code(499).send()) // too late, so it is not sent
             running.give()
           })
         }

@@ -1,6 +1,6 @@
 'use strict'
 
-// request.trace.fail(error): for who answers errors by himself.
+// request.trace.fail(error), for applications that answer errors themselves.
 
 const { test } = require('tap')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A start that fails halfway: the request is served, and what was started ends.
+// If the start of a span fails halfway, the request is still served, and all that was started ends.
 
 const { test } = require('tap')
 const { without } = require('../support/features')
@@ -8,7 +8,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const IDS = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }
 
-/** A span of an SDK that says once that it records, and fails when it is asked again. */
+/** A span of an SDK whose first isRecording() returns true and whose later ones throw. */
 class FailingSpan {
   asked = 0
   ended = 0

@@ -1,7 +1,7 @@
 'use strict'
 
-// `config.trace.spans` of a route counts instead of the instance's option: to add stages, to narrow and to switch off.
-// A stage that runs no hook of the user's has no span.
+// A route's `config.trace.spans` overrides the instance's option. It can add stages, narrow them and switch them off. A stage without user
+// hooks has no span.
 // Feature: stages
 
 const { test } = require('tap')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a caller may hand over (trace, flags, tracestate, baggage) and what becomes of it, by trustIncoming.
+// What a caller may pass (trace, flags, tracestate, baggage), and how trustIncoming handles it.
 
 const { test } = require('tap')
 const http2 = require('node:http2')

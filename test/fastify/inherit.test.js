@@ -1,6 +1,6 @@
 'use strict'
 
-// `inheritAttributes`: what the spans of a request's work have of the request's own.
+// `inheritAttributes`: the attributes that child spans copy from their request's span.
 // Feature: inherit
 
 const diagnosticsChannel = require('node:diagnostics_channel')
@@ -18,7 +18,7 @@ const tenants = { inheritAttributes: ['tenant.id'], attributes: ({ headers }) =>
 const redis = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
 const get = (key) => diagnosticsChannel.tracingChannel('node-redis:command').tracePromise(async () => 'done', { command: 'GET', args: ['GET', key], ...redis })
 
-/** The spans of requests to `/`, by their names, natively and as processors see them. */
+/** Returns the spans of requests to `/` by name, as the native exporter sends them and as processors see them. */
 async function spansOf (t, trace, handler, requests = [{}]) {
   const sink = await startSink(t)
   const routes = (app) => app.get('/', { config: { trace: { attributes: { tier: 'gold' } } } }, handler)

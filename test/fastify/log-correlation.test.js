@@ -169,7 +169,7 @@ test('a user\'s own keys are untouched', async (t) => {
   t.match(lines.find(({ msg }) => msg === 'keys'), { trace_id: 'mine', user: 7, service: 'shop', mixed: 1, level: 'debug', span_id: /^[0-9a-f]{16}$/ })
 })
 
-// A factory's logger may be anybody's: it must never carry a request's ids.
+// A factory may return a logger that others use, too. It must never carry a request's ids.
 for (const [how, make] of [
   ['the instance\'s own logger', (shared) => (logger) => logger],
   ['one shared logger', (shared) => () => shared],
@@ -204,7 +204,7 @@ for (const [how, make] of [
   }
 }
 
-// Its logger is the request's own where it names the request last, as that of Fastify's factory does.
+// The logger is known to belong to the request if its last binding is the request's id, as with Fastify's own factory.
 for (const [how, make, isOwn] of [
   ['hands on what it is given', () => (logger, bindings, options) => logger.child(bindings, options), true],
   ['adds bindings behind the id', () => (logger, bindings, options) => logger.child({ ...bindings, tenant: 'a' }, options), false],

@@ -1,7 +1,7 @@
 'use strict'
 
-// Nothing of ours depends on what a function is called or how it is written: a minifier changes both.
-// test/ecosystem/bundlers has the other bundlers.
+// light-trace does not depend on names or source text of functions, since a minifier changes both. test/ecosystem/bundlers tests other
+// bundlers.
 // Feature: testing
 
 const { execFile } = require('node:child_process')

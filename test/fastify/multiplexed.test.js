@@ -1,6 +1,6 @@
 'use strict'
 
-// HTTP/2: many requests at once on one connection, each of which ends by itself.
+// HTTP/2: many concurrent requests on one connection, each of which ends independently.
 
 const { test } = require('tap')
 const http2 = require('node:http2')
@@ -28,11 +28,11 @@ test('a response that ends leaves the others of its connection as they are', asy
   const { value: secondReply } = await running.second.promise
   firstReply.send('ok')
   await whole(first)
-  // One more round trip, so that whatever the first one's close has started is over.
+  // One more round trip, so that all work that the first stream's close has started is done.
   await whole(client.request({ ':path': '/fast' }))
   secondReply.send('ok')
   await whole(second)
-  await new Promise((resolve) => client.close(resolve)) // Fastify 5.0 leaves sessions to their clients
+  await new Promise((resolve) => client.close(resolve)) // Fastify 5.0 does not close HTTP/2 sessions
   await app.close()
   t.equal(await collector.tree(), 'SERVER GET /:name\nSERVER GET /:name\nSERVER GET /fast')
   for (const { attributes } of await collector.spans()) t.equal(attributes['http.response.status_code'], 200)
@@ -101,7 +101,7 @@ test('a stream that is gone while a hook before ours is busy: its span ends all 
   client.destroy()
   await gone
   left.give()
-  await new Promise((resolve) => setImmediate(resolve)) // now our hook has run
+  await new Promise((resolve) => setImmediate(resolve)) // our hook has run by now
   t.equal(await collector.tree(), 'SERVER GET / ERROR error.type=aborted')
   t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
 })

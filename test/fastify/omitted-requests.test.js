@@ -1,6 +1,6 @@
 'use strict'
 
-// What `omitAttributes` leaves of a request's caller and URL, and that what is omitted is not asked for.
+// Which attributes of the caller and the URL remain with `omitAttributes`. Omitted values are not read.
 // Feature: omit
 
 const http = require('node:http')
@@ -11,7 +11,7 @@ const { startSink } = require('../support/otlp-sink')
 
 const URL_KEYS = ['http.route', 'url.path', 'url.query']
 
-/** The spans of what was asked for, as bytes of OTLP say it and as objects. */
+/** Returns the spans of the requests, both decoded from OTLP and as objects. */
 async function bothWays (t, trace, ask, fastify) {
   const sink = await startSink(t)
   const routes = (app) => {
@@ -72,7 +72,7 @@ test('a client has an address without the peer, and a peer without the client', 
     const clients = trustProxy ? ['203.0.113.7', '203.0.113.7', '203.0.113.8', '127.0.0.1', '127.0.0.1'] : Array(5).fill('127.0.0.1')
     for (const omitAttributes of [['client.address'], ['network.peer.*'], ['network.peer.address'], ['network.peer.port'], ['server.*'], ['server.address'], ['server.port'], ['user_agent.original'], keys]) {
       const isOut = (key) => omitAttributes.includes(key) || omitAttributes[0] === `${key.slice(0, key.lastIndexOf('.'))}.*` ||
-        (key.endsWith('.port') && omitAttributes.includes(key.replace('port', 'address'))) // a port of nothing
+        (key.endsWith('.port') && omitAttributes.includes(key.replace('port', 'address'))) // a port is omitted with its address
       const whole = (client) => ({ 'client.address': client, 'network.peer.address': '127.0.0.1', 'network.peer.port': 'number', 'server.address': 'shop', 'server.port': 'number', 'user_agent.original': 'tester' })
       const expected = clients.map((client) => Object.fromEntries(Object.entries(whole(client)).filter(([key]) => !isOut(key))))
       for (const spans of await bothWays(t, { omitAttributes }, ask, { trustProxy })) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Nothing of ours that hangs on Fastify's and Node's objects leads to a span, a tracer or the exporter: who compares,
-// prints or clones them walks what is enumerable.
+// Our properties on Fastify's and Node's objects do not lead to a span, a tracer or the exporter. Code that compares, prints or clones
+// these objects follows their enumerable properties.
 
 const assert = require('node:assert')
 const { inspect } = require('node:util')
@@ -11,7 +11,7 @@ const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { startSink } = require('../support/otlp-sink')
 
-// Constructor names of everything that can be reached by enumerable keys, of objects of light-trace's.
+// Returns the constructor names of all light-trace objects that can be reached by enumerable keys.
 function ours (root) {
   const found = new Set()
   const seen = new Set()
@@ -23,7 +23,7 @@ function ours (root) {
     if (/Span$|^Tracer|Exporter|Pipeline|Sender|ChunkBuffer|^SpanStarter|^Report$/.test(value.constructor?.name ?? '')) found.add(value.constructor.name)
     for (const key of Reflect.ownKeys(value)) {
       const descriptor = Reflect.getOwnPropertyDescriptor(value, key)
-      // The decorator of the application is there to be found.
+      // The application's decorator is public.
       if (descriptor.enumerable && 'value' in descriptor && key !== 'lightTrace') open.push(descriptor.value)
     }
   }
@@ -65,7 +65,7 @@ test('comparing two requests, replies or raw objects ends, and no slower than it
   for (let i = 0; i < 2; i++) await (await fetch(origin)).text()
   const [[request, reply], [otherRequest, otherReply]] = kept
   for (const [one, other] of [[request, otherRequest], [reply, otherReply], [request.raw, otherRequest.raw], [reply.raw, otherReply.raw]]) {
-    // What our keys hold is the same for who compares.
+    // The values of our keys compare as equal.
     for (const symbol of Object.getOwnPropertySymbols(one).filter(({ description }) => description?.startsWith('light-trace'))) {
       assert.deepStrictEqual(one[symbol], other[symbol])
       t.same(Object.keys(one[symbol]), [])

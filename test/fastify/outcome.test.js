@@ -1,6 +1,6 @@
 'use strict'
 
-// What became of a request is one answer: its span, its metrics, `keep`, its held lines and what it waited for say the same.
+// Each request has one outcome. Its span, its metrics, `keep`, its held lines and its slow-request attributes agree on it.
 
 const { once } = require('node:events')
 const http2 = require('node:http2')
@@ -16,7 +16,8 @@ const GOOD = 'good'
 const FAILED = 'failed'
 const LEFT = 'left'
 
-// What the span says behind its name, and whether that is bad. The metrics have the same status code and error.type, but for a 4xx.
+// The part of the span's picture after the name, and whether that outcome is bad. The metrics have the same status code and error.type,
+// except for a 4xx.
 const WAYS = {
   ok: ['200', GOOD, async () => 'ok'],
   refused: ['400 error.type=Error exception=Error: no', GOOD, async () => { throw Object.assign(new Error('no'), { statusCode: 400 }) }],
@@ -64,7 +65,7 @@ const WAYS = {
   }]
 }
 
-// Fastify's own answers. None of them is an error.
+// Answers that Fastify makes itself. None of them is an error.
 const JSON_TYPE = { 'content-type': 'application/json' }
 const OWN = [
   ['GET 404', { url: '/nowhere' }],
@@ -93,8 +94,8 @@ for (const http of [1, 2]) for (const { name, trace } of MODES) test(`HTTP/${htt
 async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   const explained = watchAccounts(t)
   const lines = []
-  let over // what resolves when the response is over
-  let running // and what when its handler runs
+  let over // resolves when the response is over
+  let running // resolves when the handler runs
   const { app, collector, origin, port } = await tracedApp(t, {
     fastify: { http2: http === 2, logger: { level: 'info', stream: { write: (line) => { lines.push(JSON.parse(line)) } } } },
     before: (app) => app.addHook('onRequest', async (request, reply) => {
@@ -163,7 +164,7 @@ test('what was thrown in a handler or a hook is its span\'s error where the requ
   }
 })
 
-/** The names of the requests that would say what they waited for. */
+/** Returns the names of the requests whose waiting times would be recorded. */
 function watchAccounts (t) {
   const names = new Set()
   const { close } = ServerSpan.prototype
@@ -175,7 +176,7 @@ function watchAccounts (t) {
   return names
 }
 
-/** '/path status error.type' */
+/** Returns '/path status error.type' for each series. */
 function measured (text) {
   return text.split('\n').filter((line) => line.startsWith('http_server_request_duration_seconds_count{')).map((line) => {
     const labels = Object.fromEntries([...line.matchAll(/(\w+)="([^"]*)"/g)].map(([, name, value]) => [name, value]))
@@ -193,7 +194,7 @@ function measuredOfOwn (said) {
   return measuredOf(path, status)
 }
 
-// A client leaves once it has the head, or the handler runs.
+// The client disconnects when it has the head or, without a head, when the handler runs.
 
 function overHttp1 (port) {
   return async (path, leaves, isRunning) => {

@@ -109,7 +109,7 @@ for (const secure of [false, true]) {
     t.match(app.lightTrace.stats().spans, { started: 5, ended: 5, accepted: 5 })
   })
 
-  // How a response over HTTP/2 may be broken off, and by whom.
+  // The ways in which either side can abort a response over HTTP/2.
   const ENDS = [
     ['the client resets the stream quietly', '/never', (stream) => stream.close(0), `GET /never - ${ABORTED}`],
     ['the client destroys its session', '/never', (stream, session) => session.destroy(), `GET /never - ${ABORTED}`],
@@ -225,7 +225,7 @@ test('inject() from a handler is a child of the handler\'s request', async (t) =
   t.equal(await collector.tree(), 'SERVER GET /outer\n  SERVER GET /inner')
 })
 
-// F10, as the whole file
+// F10 (this whole file)
 test('an accepted upgrade is one span with status 101 for as long as the socket is open', async (t) => {
   const open = signal()
   const { app, collector, port } = await tracedApp(t, {
@@ -292,7 +292,7 @@ test('both servers of listen({ host: \'localhost\' }) are traced', async (t) => 
   t.same(spans.map(({ attributes }) => attributes['network.peer.address']), app.addresses().map(({ address }) => address))
 })
 
-// The handshake by hand: the client of the `ws` package is not ours to depend on.
+// A hand-written handshake, so that we do not depend on the `ws` package.
 class WebSocketClient {
   constructor (port, path) {
     const request = http.get({

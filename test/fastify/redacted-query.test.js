@@ -1,6 +1,6 @@
 'use strict'
 
-// Credentials in a query, of a request and of what it calls, in the bytes that leave and on the spans that processors get.
+// Credentials in the query of a request and of its outbound calls, in the exported bytes and on the spans that processors get.
 
 const http = require('node:http')
 const { test } = require('tap')
@@ -13,7 +13,7 @@ const { QueryRedactor } = require('../../lib/http/redact')
 const NAMES = [
   'token', 'access_token', 'id_token', 'refresh_token', 'code', 'api_key', 'apikey', 'password', 'passwd', 'secret', 'client_secret', 'session',
   'sig', 'Signature', 'AWSAccessKeyId', 'X-Goog-Signature', 'X-Amz-Signature', 'X-Amz-Credential', 'X-Amz-Security-Token',
-  // their like
+  // similar names
   'accessToken', 'ACCESS_TOKEN', 'resetToken', 'reset-password-token', 'api-key', 'x-api-key', 'apiKey', 'pwd', 'passphrase', 'clientSecret',
   'sessionid', 'session_id', 'PHPSESSID', 'jwt', 'auth', 'authorization', 'credential', 'private_key', 'code_verifier', 'client_assertion', 'SAMLResponse',
   'otp', 'password_confirmation', 'passwordConfirm', 'passcode', 'subscription-key', 'key', 'app_key', 'ticket', 'oobCode', 'oauth_verifier',
@@ -21,7 +21,7 @@ const NAMES = [
 ]
 const HARMLESS = ['q', 'page', 'zipcode', 'postcode', 'country_code', 'keyword', 'sort_key', 'tokens_max', 'author', 'design', 'sessions', 'secretary', 'passenger', 'state', 'id']
 
-/** Spans of one request and of a call, as bytes and as a processor sees them. */
+/** Returns the spans of a request and of a call, as bytes and as a processor sees them. */
 async function spansOf (t, target, trace = {}) {
   const upstream = await startUpstream(t)
   const bodies = []
@@ -137,7 +137,7 @@ test('a query that is redacted in the bytes of its span is what redacting its te
   const bytes = Buffer.alloc(4096)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   const names = ['page', 'token', 'session', 'to%6Ben', 'x%20y', 'b+c', 'ä', '', 'password', 'n'.repeat(70)]
-  const name = () => random() < 0.9 ? one(names) : `n${Math.floor(random() * 600)}` // more than are remembered
+  const name = () => random() < 0.9 ? one(names) : `n${Math.floor(random() * 600)}` // more names than the cache holds
   const values = ['', '1', 'x'.repeat(20), '%20', '%2', '%', '%3D', '%3d', '%40', 'a?b', 'a#b', 'a@b', 'ä', '=', 'http%3A%2F%2Fx%3Ftoken%3D1']
   const counts = { redacted: 0, asked: 0 }
   let redactor
@@ -158,9 +158,9 @@ test('a query that is redacted in the bytes of its span is what redacting its te
 test('the query of each request is redacted, whether its names came before or not', async (t) => {
   const sink = await startSink(t)
   const { app, port } = await tracedApp(t, { routes: (app) => app.get('/*', async () => 'ok'), trace: { spanProcessors: undefined, exporter: { url: sink.url } } })
-  const tokens = Array.from({ length: 20 }, (_, i) => `t${i}_token=1`).join('&') // which become longer than there is room for
+  const tokens = Array.from({ length: 20 }, (_, i) => `t${i}_token=1`).join('&') // redacted, they are longer than the space for them
   const targets = ['/a?page=2&token=abc', '/a?page=2&token=abcdefghijkl', '/a?', '/?', '/a?page=%20', `/long/${'x'.repeat(300)}?token=1`, `/a?${tokens}`, '/a?next=%2Fb%3Ftoken%3D1']
-  const thrice = (list) => [...list, ...list, ...list] // new, come again, known by its bytes
+  const thrice = (list) => [...list, ...list, ...list] // a new path, a repeated one, and one that is found by its bytes
   for (const target of thrice(targets)) await get(port, target)
   await app.lightTrace.flush()
   const expected = ['page=2&token=REDACTED', 'page=2&token=REDACTED', undefined, undefined, 'page=%20', 'token=REDACTED', tokens.replaceAll('=1', '=REDACTED'), 'next=%2Fb%3Ftoken%3DREDACTED']

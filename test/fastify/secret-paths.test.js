@@ -1,6 +1,6 @@
 'use strict'
 
-// Paths are recorded as they came. An app whose paths hold secrets sets another one, in one of three places.
+// Paths are recorded unchanged. An app with secrets in its paths can replace a path in three places.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

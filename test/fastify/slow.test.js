@@ -1,6 +1,6 @@
 'use strict'
 
-// Which requests say what they waited for. What they say is measured by test/slow, where nothing else runs.
+// Which requests record what they waited for. test/slow checks the values, in a process in which nothing else runs.
 // Feature: accounts
 
 const http2 = require('node:http2')
@@ -15,11 +15,11 @@ const { runInChild } = require('../support/child')
 
 const ALL = { config: { trace: { slow: { afterMs: 0 } } } }
 const KEYS = ['busy', 'gc', 'idle', 'uncertainty', 'unscheduled'].map((name) => `light_trace.time.${name}`)
-const TIMES = 8 // a busy machine may take the CPU away between two clocks, and then a request says nothing
-const waits = () => sleep(30) // what fails at once has no time to explain
+const TIMES = 8 // if a busy machine takes the CPU away between two clock reads, a request records nothing
+const waits = () => sleep(30) // a handler that fails at once has no time to explain
 const saidBy = ({ attributes }) => Object.keys(attributes).filter((key) => key.startsWith('light_trace.time.')).sort()
 
-/** Of several requests of a kind: some say all, none says less. */
+/** Of several requests of a kind, some have all keys, and none has only a part of them. */
 function saysAll (t, spans, what) {
   const said = spans.map(saidBy).filter((keys) => keys.length > 0)
   t.ok(said.length > 0, what)
@@ -32,9 +32,10 @@ async function ask (origin, ...paths) {
 
 const times = (path) => Array(TIMES).fill(path)
 
-// The first request of a process may have none: its event loop has never waited. And Node is asked for collections from the first on.
+// The first request of a process may record nothing, because its event loop has never been idle. It also switches on the recording of
+// garbage collections.
 async function warm ({ collector, origin }) {
-  while (performance.nodeTiming.idleTime === 0) await sleep(1) // it waits where nothing is due at once
+  while (performance.nodeTiming.idleTime === 0) await sleep(1) // the loop is idle when nothing is due at once
   await ask(origin, '/all', '/all')
   await collector.spans()
   collector.reset()
@@ -119,7 +120,7 @@ test('a request that is not sampled says it where it is kept', { skip: without('
   await ask(traced.origin, '/fast', ...times('/fails'))
   const spans = await traced.collector.spans()
   t.same(new Set(spans.map(({ attributes }) => attributes['light_trace.kept'])), new Set(['error']))
-  saysAll(t, spans.slice(1)) // Node is asked for collections from the first on
+  saysAll(t, spans.slice(1)) // the first request switches on the recording of garbage collections
 })
 
 test('what is slow is kept, prints its held lines and is explained, by one number for the application and one for a route', { skip: without('keep') || without('logs') }, async (t) => {
@@ -147,12 +148,12 @@ test('what is slow is kept, prints its held lines and is explained, by one numbe
   t.same(lines.filter(({ buffered }) => buffered).map(({ msg }) => msg), times('/all'))
 })
 
-// In a process of its own: what is found once is found.
+// In a separate process, because the result of this lookup is cached for the process.
 test('a route that was declared before the plugin has its own `slow` where Fastify keeps its routes elsewhere, too', { skip: without('sdk') }, async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify({ forceCloseConnections: true })
     const config = { trace: { slow: { afterMs: 0 } } }
-    const routeOptions = { value: { url: '/', config } } // another config than Fastify's object has
+    const routeOptions = { value: { url: '/', config } } // with a config object that is not Fastify's
     app.addHook('onRequest', async (request) => { Object.defineProperty(request, 'routeOptions', routeOptions) })
     app.get('/', { config }, async () => 'ok')
     const onEnd = ({ attributes }) => say(attributes)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A stage that is asked for changes that stage alone, and nothing that a hook of the user's would not change too.
+// A stage span changes only its own stage, and only as a user's hook would.
 // Feature: stages
 
 const { test } = require('tap')
@@ -9,7 +9,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const STAGES = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 
-// What reply.send says to an object with a content type of text, in the handler itself.
+// The error that reply.send throws for an object with a text content type, inside the handler.
 function sendsInvalid (app) {
   app.get('/', (request, reply) => {
     try {

@@ -15,7 +15,7 @@ const { upstream } = require('../support/upstream')
 const CHANNEL = 'tracing:fastify.request.handler:start'
 const wait = () => new Promise((resolve) => setImmediate(resolve))
 
-// The tree of one injected request.
+// Returns the tree of one injected request.
 async function treeOf (t, spans, routes, url = '/go') {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { spans }, routes })
   const { statusCode } = await app.inject(url)
@@ -149,7 +149,7 @@ test('ignored and unsampled requests have no stage spans', async (t) => {
   }
 })
 
-// However the plugin is registered, and wherever the route stands.
+// For each way to register the plugin, and each place of the route.
 
 const STAGES = ['onRequest', 'preValidation', 'preHandler', 'onSend']
 const trace = { config: { trace: { spans: { handler: true, hooks: STAGES } } } }
@@ -199,7 +199,7 @@ test('a stage ends with its last hook where the route was declared before the pl
   t.equal(ended, 1, 'and not with the response')
 })
 
-// The handlers that answer by themselves: their promise, where they have one, settles when the response is over.
+// Handlers that send the answer themselves. Their promise, if they return one, settles when the response is over.
 const ANSWERING = {
   'from a callback': (request, reply) => { setImmediate(() => reply.send({ a: 1 })) },
   'and returns the reply': async (request, reply) => { await wait(); return reply.send({ a: 1 }) },
@@ -240,7 +240,7 @@ test('a stage that answers from a callback, and a not-found handler, end before 
   t.same((await app.inject('/nothing-here')).json(), ['handler'])
 })
 
-/** An app, and the names of its spans in the order in which they end. */
+/** Returns an app, and the names of its spans in the order in which they end. */
 async function endsOf (t, spans, routes) {
   const ended = []
   const { collector } = await collectorFor(t)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The status that is told is the one that went out, whatever others have defined or set on the response.
+// The recorded status is the one that was sent, even if others have redefined or changed the response's properties.
 
 const http2 = require('node:http2')
 const { test } = require('tap')
@@ -9,7 +9,7 @@ const { tracedApp } = require('../support/traced-app')
 const { picture } = require('../support/picture')
 const { connect } = require('../support/raw-client')
 
-/** As @fastify/express does from 4.0.6 on. */
+/** As @fastify/express does since 4.0.6. */
 function shadow (response) {
   Object.defineProperty(response, 'headersSent', { get: () => false, configurable: true })
 }

@@ -8,7 +8,7 @@ const { connect, signal } = require('../support/raw-client')
 
 const CHUNK = Buffer.alloc(64 * 1024, 'x')
 
-// A client that has the first piece of an answer whose stream is in the test's hands.
+// Returns a client that has received the first part of an answer. The test controls the answer's stream.
 async function openStream (t) {
   const open = signal()
   const { collector, port } = await tracedApp(t, {

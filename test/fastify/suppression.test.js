@@ -1,7 +1,7 @@
 'use strict'
 
-// Ignored and switched-off routes, `enabled: false` and OTEL_SDK_DISABLED: no spans, no children, the context stays, and an
-// incoming traceparent is handed on as it came (docs/decisions.md, D12).
+// Ignored and switched-off routes, `enabled: false` and OTEL_SDK_DISABLED: no spans and no children. The context still exists, and an
+// incoming traceparent is forwarded unchanged (docs/decisions.md, D12).
 
 const { test } = require('tap')
 const { trace: api, context } = require('@opentelemetry/api')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Each function that an application gives to light-trace, and what it can do wrong: it throws, it throws what throws when it is
-// read, it is async by mistake, and then it rejects. tap fails a test at an unhandled rejection, which ends a process.
+// Each function that an application passes to light-trace, and what can go wrong with it: it throws, it throws a value that throws when it
+// is read, or it is async by mistake and rejects. tap fails a test on an unhandled rejection, which would end a real process.
 
 const { tracingChannel } = require('node:diagnostics_channel')
 const { test } = require('tap')

@@ -1,8 +1,7 @@
 'use strict'
 
-// The W3C's own suite against a traced service on a real socket, by the suite's contract: it POSTs a list of
-// { url, arguments }, the service POSTs the arguments to each url with the headers of `request.trace.inject()`. Each
-// call is an operation, so a span, of its own.
+// The W3C's test suite against a traced service on a real socket, with the suite's protocol. It POSTs a list of { url, arguments }, and the
+// service POSTs the arguments to each url with the headers of `request.trace.inject()`. Each call is an operation with its own span.
 
 const { test, before, after } = require('tap')
 const http = require('node:http')
@@ -37,7 +36,7 @@ before(async () => {
   await service.listen({ port: 0, host: '127.0.0.1' })
   harness.listen(0, '127.0.0.1')
   await once(harness, 'listening')
-  // The runner ends, and so runs `after`, when nothing else is left to wait for.
+  // The runner ends, and runs `after`, when nothing else keeps the process alive.
   service.server.unref()
   harness.unref()
 })
@@ -64,7 +63,7 @@ for (const { name, steps } of cases) {
   })
 }
 
-/** The span that was exported tells the same story as the headers. */
+/** Checks that the exported span agrees with the headers. */
 function checkSpan (t, { expect }, [call], span) {
   const { traceId, flags } = parseHeaders(t, call)
   t.equal(span !== undefined, (flags & 0x01) === 0x01, 'a sampled request has a span')
@@ -73,7 +72,7 @@ function checkSpan (t, { expect }, [call], span) {
   t.equal(span.parentSpanId, expect.trace === 'same' ? PARENT_ID : undefined, 'the span is a child of a caller that is continued')
 }
 
-/** One request with these header lines, byte by byte; resolves to the headers of the calls that came of it. */
+/** Sends one request with exactly these header lines. Resolves to the headers of the calls that it caused. */
 async function callService (headers, count = 1) {
   received.length = 0
   const { port } = harness.address()

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the collector may answer, and what becomes of the spans.
+// Possible answers of the collector, and what happens to the spans.
 
 const { test } = require('tap')
 const zlib = require('node:zlib')
@@ -8,7 +8,7 @@ const dc = require('node:diagnostics_channel')
 const { startFakeCollector } = require('../support/fake-collector')
 const { startExporter } = require('../support/chunk-writer')
 
-Math.random = () => 0 // every wait is the shortest
+Math.random = () => 0 // each wait is as short as possible
 
 async function sendThree (t, script, options) {
   const collector = await startFakeCollector(t)
@@ -237,7 +237,7 @@ test('413 halves at once, down to what the collector takes, also what was compre
 for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024, everyMs: 1 } }], ['an answer of 16 MiB', { body: Buffer.alloc(16 * 1024 * 1024) }]]) {
   test(`${what} is a failure for good, of which 4 MiB are read before the connection is given up`, async (t) => {
     let socket = null
-    const onSocket = (message) => { socket ??= message.socket } // the collector's are no client's
+    const onSocket = (message) => { socket ??= message.socket } // the collector's server sockets do not use this channel
     dc.subscribe('net.client.socket', onSocket)
     t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
     const { collector, stats, logged, exporter } = await sendThree(t, [how])

@@ -1,6 +1,6 @@
 'use strict'
 
-// Clocks and timers that are not what they seem.
+// Clocks and timers that are replaced or changed.
 
 const { test } = require('tap')
 const { mock } = require('node:test')
@@ -42,7 +42,7 @@ test('fake timers that were installed before light-trace was loaded neither stop
   }
 })
 
-Math.random = () => 0 // every wait is the shortest
+Math.random = () => 0 // each wait is as short as possible
 
 // K06
 test('a wall clock that is stepped while spans wait changes nothing', async (t) => {
@@ -63,13 +63,13 @@ test('a wall clock that is stepped while spans wait changes nothing', async (t) 
   }
 })
 
-// K01, K02: a step, and a drift that has added up, are the same to the anchor
+// K01, K02: the clock anchor sees no difference between a step and an accumulated drift
 test('a wall clock that is stepped bends no duration, and later spans are on its new time', async (t) => {
   const sink = await startSink(t)
   for (const step of [3_600_000, -3_600_000]) {
     sink.spans.length = 0
     const { code, said, stderr } = await runInChild(t, async (child, url, step) => {
-      // Both clocks are ours, before light-trace is loaded and takes them.
+      // Replaces both clocks before light-trace is loaded and keeps references to them.
       const { now } = Date
       const monotonic = performance.now.bind(performance)
       let [offset, passed] = [0, 0]
@@ -140,14 +140,14 @@ test('a wall clock that says nonsense throws nothing and makes valid times', asy
   }
 })
 
-/** By the wall clock, from which the anchor may be off by so much. */
+/** Compares with the wall clock. The anchor may differ from it by DRIFT_MS. */
 function isBetween (t, nanos, [from, to]) {
   const DRIFT_MS = 50
   const ms = Number(nanos / 1_000_000n)
   t.ok(ms >= from - DRIFT_MS && ms <= to + DRIFT_MS, `${from} ≤ ${ms} ≤ ${to}`)
 }
 
-// A turn of the event loop, while every timer is a fake one.
+// Waits for a turn of the event loop while all timers are fake.
 function turn () {
   return new Promise((resolve) => require('node:fs').stat(__filename, resolve))
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// What may happen to the connection, and to the collector behind it.
+// Failures of the connection, and of the collector behind it.
 
 const { test } = require('tap')
 const dns = require('node:dns')
@@ -34,7 +34,7 @@ test('a collector that never comes: the buffer fills, then the oldest go, and fe
   t.ok(exporter.queued > 800, `${exporter.queued} are kept`)
   t.ok(stats.exportsFailed <= 10 * seconds + 1, `${stats.exportsFailed} attempts in ${seconds} s`)
   t.match(logged.find(({ kind }) => kind === 'collector'), { message: /ECONNREFUSED/ })
-  await exporter.close() // does not wait: nobody is there
+  await exporter.close() // does not wait, since the collector is unreachable
   t.equal(stats.dropped.shutdown_deadline + stats.dropped.queue_full, 8000)
   t.equal(logged.at(-1).kind, 'shutdown')
 })
@@ -55,7 +55,7 @@ test('a collector that comes late gets every span once, the oldest first', async
 
 // T03
 test('gone for 0.8 of the time that the buffer lasts, under load: no span is lost, none comes twice', async (t) => {
-  Math.random = () => 0.999 // the longest waits: what ends them early is that the buffer fills
+  Math.random = () => 0.999 // the longest waits, which end early only because the buffer fills
   t.teardown(() => { Math.random = realRandom })
   const collector = await startFakeCollector(t)
   const maxBytes = 1024 * 1024
@@ -86,7 +86,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   await load(write, perSecond, 2 * maxBytes / (perSecond * 360) * 1000)
   t.equal(identity(), 0)
   await collector.up()
-  await collector.until(() => collector.delivered.size > 0) // an attempt from before its return may be under way, and would end the flush
+  await collector.until(() => collector.delivered.size > 0) // an attempt from before its return may still be running, and would end the flush
   await exporter.flush({ timeoutMs: 20_000 })
   const dropped = stats.dropped.queue_full
   t.ok(dropped > 0)
@@ -98,7 +98,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
   t.match(logged.at(-1), { code: 'recovered', message: new RegExp(`; ${dropped} spans? lost`) })
 })
 
-// T05; a minute of it is in bench/soak
+// T05; bench/soak runs a minute of it
 test('a collector that flaps loses nothing and is not run down', async (t) => {
   const collector = await startFakeCollector(t)
   const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 20 } })
@@ -108,7 +108,7 @@ test('a collector that flaps loses nothing and is not run down', async (t) => {
     await load(write, 1000, 150)
     await collector.up()
   }
-  // An attempt that began while it was down may fail now, and ends a flush: the collector is unreachable then.
+  // An attempt that began while it was down may fail now. That ends a flush, because the collector then counts as unreachable.
   for (let i = 0; i < 3 && exporter.queued + exporter.inFlight > 0; i++) await exporter.flush()
   t.equal(identity(), 0)
   t.strictSame({ ...stats.dropped }, {})
@@ -227,7 +227,7 @@ test('a server that closes idle connections early costs nothing', async (t) => {
 function replaceLookup (t, answer) {
   const { lookup } = dns
   dns.lookup = (hostname, options, callback) => {
-    if (typeof options === 'function') return lookup(hostname, options) // a server that listens
+    if (typeof options === 'function') return lookup(hostname, options) // for a server that listens
     const addresses = answer(hostname, callback)
     if (Array.isArray(addresses)) process.nextTick(() => options.all ? callback(null, addresses) : callback(null, addresses[0].address, addresses[0].family))
   }
@@ -286,7 +286,7 @@ test('a new connection asks for the address anew', async (t) => {
 
 // T25
 test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached', async (t) => {
-  // Where nothing of another test listens, as it may at the collector's port on the other loopback address.
+  // An address on which no other test listens. One may listen on the collector's port of the other loopback address.
   const refusing = { 4: { address: '127.0.0.66', family: 4 }, 6: { address: '::ffff:127.0.0.66', family: 6 } }
   for (const [host, order] of [['127.0.0.1', [refusing[6], { address: '127.0.0.1', family: 4 }]], ['::1', [refusing[4], { address: '::1', family: 6 }]]]) {
     const collector = await startFakeCollector(t, { host, hostInUrl: 'collector.example' })
@@ -367,7 +367,7 @@ test('what comes after an answer unasked ends the connection', async (t) => {
   t.equal(collector.connections, 3)
 })
 
-// T34: there is one request at a time, so that answers cannot change places.
+// T34: only one request runs at a time, so that answers cannot be swapped.
 test('one request at a time, however much there is to send', async (t) => {
   const collector = await startFakeCollector(t)
   let open = 0
@@ -434,12 +434,12 @@ test('after a close no connection is opened, whatever was on its way', async (t)
   write(1)
   const closed = exporter.close()
   await isOpen.promise
-  // The timeout of the request and the deadline of the close come in one turn: between them there is a request for which
-  // the connection of the one before has still to go.
+  // The request's timeout and the close's deadline fire in the same turn. Between them, a new request is ready while the previous request's
+  // connection is still closing.
   for (const until = performance.now() + timeoutMs + 100; performance.now() < until;);
   await closed
   t.equal(stats.dropped.shutdown_deadline, 2)
-  await new Promise((resolve) => server.close(resolve)) // which waits for every connection
+  await new Promise((resolve) => server.close(resolve)) // waits for every connection
   t.equal(opened, 1)
 })
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a crash takes with it is said, in one line with a number, and changes nothing else.
+// A crash logs what it loses, in one line with a number, and changes nothing else.
 
 const { test } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
@@ -25,7 +25,7 @@ const LINE = /\[LT_WARN_LOSS\] the process crashes, with 4 spans not delivered\n
 
 async function crashing (t, how, env = {}) {
   const collector = await startFakeCollector(t)
-  if (how !== 'delivered') collector.script = [{ hang: true }] // what has been sent by then is not delivered either
+  if (how !== 'delivered') collector.script = [{ hang: true }] // so that sent spans are not delivered either
   return runInChild(t, crash, { args: [collector.url, how], env }).exit
 }
 

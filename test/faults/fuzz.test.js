@@ -1,7 +1,6 @@
 'use strict'
 
-// Every parser of bytes from outside: never a throw. That none does more than linear work is in linear-work.test.js.
-// A longer run: npm run fuzz.
+// No parser of external bytes ever throws. linear-work.test.js checks that their work is linear. A longer run: npm run fuzz.
 
 const { test } = require('tap')
 const { targets, fuzz, longInputs, randomFrom } = require('../support/fuzz')
@@ -14,7 +13,7 @@ for (const name of Object.keys(targets)) {
     t.doesNotThrow(() => fuzz(name, ROUNDS, SEED))
   })
 
-  // What native functions do makes no steps that linear-work.test.js could count: here it has to end.
+  // linear-work.test.js cannot count the work inside native functions. This test checks that they finish.
   test(`${name}: nor does half a megabyte of anything`, async (t) => {
     const random = randomFrom(SEED)
     for (const input of longInputs(name, 2 ** 19)) t.doesNotThrow(() => targets[name].run(input, random))

@@ -1,6 +1,6 @@
 'use strict'
 
-// What others put on Object.prototype while the app runs: every name that lib reads, one after the other.
+// Properties that other code puts on Object.prototype while the app runs: each name that lib reads, one after the other.
 
 const { test } = require('tap')
 const fs = require('node:fs')
@@ -11,8 +11,8 @@ const { startFakeCollector } = require('../support/fake-collector')
 const LIB = path.join(__dirname, '../../lib')
 const READ = /\.([a-z_$][\w$]*)/gi
 const TAKEN = /\{ ([\w$, =']+) \}(?: = |,|\))/g
-// Of Node's iterators, emitters, sockets and property descriptors, and of inject(): no program survives these. The first is read by
-// each console.log from Node 26.12 on.
+// Names of Node's iterators, emitters, sockets and property descriptors, and of inject(). No program works with these. From Node 26.12,
+// every console.log reads the first one.
 const NODES = ['removeListener', 'return', 'next', 'done', 'path', 'get', 'set', 'value', 'then', 'throw', 'stream']
 
 function namesInLib () {

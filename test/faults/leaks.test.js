@@ -1,6 +1,6 @@
 'use strict'
 
-// What holds memory in bare Fastify holds it with light-trace too, and nothing else does.
+// light-trace keeps only memory alive that bare Fastify keeps alive, too.
 
 const { test, setTimeout } = require('tap')
 const { without } = require('../support/features')
@@ -33,7 +33,7 @@ test('an idle keep-alive connection holds neither its last request nor its respo
         })))
       }
       for (let i = 0; i < 10; i++) {
-        await new Promise((resolve) => setImmediate(resolve)) // what a turn has looked at is held until its end
+        await new Promise((resolve) => setImmediate(resolve)) // a dereferenced WeakRef keeps its target until the end of the turn
         global.gc()
       }
       const alive = watched.filter((ref) => ref.deref() !== undefined).length
@@ -56,12 +56,12 @@ test('the console holds nothing of requests that are recorded and not printed', 
       app.get('/', async (request) => { request.trace.withSpan('child', () => {}); return 'ok' })
       const heap = async () => {
         for (let i = 0; i < 10; i++) {
-          await new Promise((resolve) => setImmediate(resolve)) // what a turn has looked at is held until its end
+          await new Promise((resolve) => setImmediate(resolve)) // a dereferenced WeakRef keeps its target until the end of the turn
           global.gc()
         }
         return process.memoryUsage().heapUsed
       }
-      // The calmest of several stretches: what V8 learns at first is no leak, which would be in all of them.
+      // Takes the lowest of several measurements. A leak would show in all of them, but memory that V8 needs at first would not.
       const growth = []
       for (let stretch = 0; stretch < 4; stretch++) {
         const before = await heap()
@@ -86,17 +86,18 @@ for (const kind of ['none', 'console', 'delivers', 'is away', 'processors']) {
         'is away': { exporter: { url: 'http://127.0.0.1:1/v1/traces' }, buffer: { flushDelayMs: 1 } },
         processors: { spanProcessors: [{ onStart () {}, onEnd () {}, forceFlush: async () => {}, shutdown: async () => {} }] }
       }[kind]
-      process.stdout.write = () => true // the console's
+      process.stdout.write = () => true // silences the console exporter
       const refs = []
       async function use (isTraced) {
         const app = Fastify()
-        // As users' functions do, it closes over the app.
+        // Closes over the app, as users' functions do.
         if (isTraced) await app.register(lightTrace, { ...trace, attributes: () => ({ routes: app.printRoutes().length }) })
         app.get('/', async () => 'ok')
         for (let i = 0; i < 5; i++) await app.inject('/')
         refs.push(new WeakRef(app))
       }
-      // As often as something goes: a delivery takes its turns, and what a turn has looked at is held until its end.
+      // Repeats while the number falls. A delivery takes several turns, and a dereferenced WeakRef keeps its target until the end of the
+      // turn.
       const alive = async () => {
         let left = refs.splice(0)
         for (let i = 0; left.length > 0 && i < 100; i++) {
@@ -110,7 +111,7 @@ for (const kind of ['none', 'console', 'delivers', 'is away', 'processors']) {
       const bare = await alive()
       for (let i = 0; i < 10; i++) await use(true)
       say({ bare, traced: await alive() })
-      // With the last one what is registered with the API goes too.
+      // The global API registration goes with the last app.
       const { trace: api } = require('@opentelemetry/api')
       say({ isRecording: api.getTracer('x').startSpan('a').isRecording() })
       process.exit()

@@ -1,22 +1,22 @@
 'use strict'
 
-// Every parser of bytes from outside does linear work. Counted, not timed: a busy machine changes nothing. What an expression
-// does inside of one call is not counted: of those ESLint's plugin regexp says whether they are linear (eslint.config.js).
+// Every parser of external bytes does linear work. The work is counted and not timed, so a busy machine does not change the result. Work
+// inside a regular expression is not counted. ESLint's regexp plugin checks that these are linear (eslint.config.js).
 
 const { test } = require('tap')
-const counter = require('../support/steps').countSteps() // before what is counted is loaded
+const counter = require('../support/steps').countSteps() // before the code that it counts is loaded
 const { targets, longInputs, randomFrom } = require('../support/fuzz')
 const { halvesOf } = require('../../lib/otlp/request')
 
 const SEED = 20261121
-const LENGTH = 1000 // and eight times that is still within what tracestate and baggage may have
-const TIMES = 8 // quadratic work is 64 times as much
+const LENGTH = 1000 // TIMES times this is still within the limits of tracestate and baggage
+const TIMES = 8 // quadratic work would be 64 times as much
 const SLACK = 1.25
-const STEPS_LEAST = 200 // of fewer the constant part is most
+const STEPS_LEAST = 200 // below this, the constant part dominates
 
 for (const name of Object.keys(targets)) {
   test(`${name}: eight times the input is eight times the work at most`, async (t) => {
-    const { lengthMax = Infinity } = targets[name] // of longer ones nothing is read
+    const { lengthMax = Infinity } = targets[name] // longer inputs are not read
     const length = Math.min(LENGTH, Math.floor(lengthMax / TIMES))
     const long = longInputs(name, length * TIMES)
     let counted = 0

@@ -1,20 +1,20 @@
 'use strict'
 
-// Log lines are exported while the way to the collector fails, rows T06, T12, T14 and T18 of README.md: each line is delivered
-// or counted, and spans are none the worse. With LIGHT_TRACE_LONG=1 there are twenty times as many.
+// Exports log lines while the collector fails, rows T06, T12, T14 and T18 of README.md. Each line is delivered or counted, and spans are
+// not affected. LIGHT_TRACE_LONG=1 runs twenty times as many requests.
 
 const { test } = require('tap')
 const { loggingApp, isAccounted } = require('../support/logging-app')
 
 const REQUESTS = process.env.LIGHT_TRACE_LONG === '1' ? 2000 : 100
-const LINES = 5 // of a request, with Fastify's two
+const LINES = 5 // per request, including Fastify's two
 const AT_ONCE = 10
 const TWO_REJECTED = Buffer.from([0x0a, 0x02, 0x08, 0x02]) // partial_success { rejected_log_records: 2 }
 const NOW = { 'retry-after': '0' }
 
 const isLogs = (path) => path.endsWith('/v1/logs')
 
-// `n` counts the requests of a signal.
+// `n` is the number of the request, counted per signal.
 for (const { name, answer, lost = null, spansLost = null, isRetried = false } of [
   { name: '503 to each second request', answer: (path, n) => ({ status: n % 2 === 0 ? 503 : 200, headers: NOW }) },
   { name: '429 to logs, two times of three', answer: (path, n) => ({ status: isLogs(path) && n % 3 !== 2 ? 429 : 200, headers: NOW }), isRetried: true },

@@ -1,7 +1,7 @@
 'use strict'
 
-// Memory: bounded in a fault, given back after it, and none of it the app's.
-// LIGHT_TRACE_LONG=1 (npm run test:suite -- faults) runs the full lengths.
+// Memory is bounded during a fault, released after it, and none of the app's memory is kept alive. LIGHT_TRACE_LONG=1 (npm run test:suite
+// -- faults) runs the full lengths.
 
 const { test, setTimeout } = require('tap')
 const Fastify = require('fastify')
@@ -14,14 +14,14 @@ const { openClients } = require('../support/pipelined-clients')
 const { unusedUrl } = require('../support/scenarios')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
-setTimeout(IS_LONG ? 600_000 : 240_000) // 20 s of CPU: on a busy machine a minute is over before its end
+setTimeout(IS_LONG ? 600_000 : 240_000) // it needs 20 s of CPU, which may take more than a minute on a busy machine
 const ROUNDS = IS_LONG ? 1000 : 100
 const KEEP_ALIVE_REQUESTS = IS_LONG ? 50_000 : 10_000
 const ABORTED_REQUESTS = IS_LONG ? 5000 : 500
 const DISTINCT = IS_LONG ? 100_000 : 10_000
 const OUTAGE_SPANS = IS_LONG ? 10_000_000 : 1_000_000
 
-// An app in a process of its own that tells about its heap.
+// An app in a separate process that reports its heap.
 async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
   const app = Fastify({ forceCloseConnections: true })
   await app.register(lightTrace, { exporter: { url }, ...options })
@@ -37,7 +37,7 @@ async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
   app.get('/never', () => {})
   app.get('/state', async () => {
     for (let i = 0; i < 3; i++) {
-      await new Promise((resolve) => setImmediate(resolve)) // what a turn has looked at is held until its end
+      await new Promise((resolve) => setImmediate(resolve)) // a dereferenced WeakRef keeps its target until the end of the turn
       global.gc()
     }
     return {
@@ -110,9 +110,9 @@ test('requests over kept connections and aborted ones leave a flat heap, and not
   const before = await state()
   await clients.send(KEEP_ALIVE_REQUESTS, () => get('/'))
   await abort(ABORTED_REQUESTS)
-  let after = await state() // the kept connections are still open
+  let after = await state() // the keep-alive connections are still open
   t.ok(after.watched > 3000)
-  while (after.alive > 3 * 12) after = await state() // the last one of each connection may be held
+  while (after.alive > 3 * 12) after = await state() // each connection may keep its last request
   t.ok(after.heap - before.heap < 3_000_000, `${before.heap} → ${after.heap} bytes`)
   t.equal(after.stats.spans.ended >= KEEP_ALIVE_REQUESTS + ABORTED_REQUESTS, true)
 })
@@ -130,7 +130,7 @@ test('requests that never end hold no timer each, and are let go with their conn
   t.ok(during.timers <= before.timers + 2, `${before.timers} → ${during.timers} timers`)
   clients.close()
   let after = await state()
-  // All but the one that asks. Their connections close one after the other.
+  // All requests except the one that asks end. Their connections close one after the other.
   while (after.stats.spans.started - after.stats.spans.ended > 1 || after.alive > 12) after = await state()
 })
 
@@ -204,7 +204,7 @@ test('a burst in one turn sends nothing in that turn and stays in its bound', as
   t.ok(exporter.bufferBytes <= maxBytes)
   t.equal(identity(), 0)
   t.ok(stats.dropped.queue_full > 100_000)
-  await exporter.flush({ timeoutMs: 50_000 }) // the sink reads them all, in this process
+  await exporter.flush({ timeoutMs: 50_000 }) // the sink decodes all of them, in this process
   t.equal(identity(), 0)
   t.equal(stats.delivered, sink.spans.length)
 })
@@ -245,7 +245,7 @@ test('above half of the buffer waiting spans are compressed, and arrive as they 
   await collector.down()
   const maxBytes = 2 * 1024 * 1024
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 20 } })
-  // 8 MiB of spans that repeat themselves, as real ones do, in a quarter of that.
+  // 8 MiB of repetitive spans, like real ones, in a quarter of that.
   let written = 0
   while (written < 20_000) {
     write(20, 410, true)
@@ -259,7 +259,7 @@ test('above half of the buffer waiting spans are compressed, and arrive as they 
   t.ok(exporter.bufferBytes <= maxBytes)
   await collector.up()
   await exporter.flush({ timeoutMs: 20_000 })
-  await collector.until(() => exporter.queued + exporter.inFlight === 0) // an attempt from before may end the flush: nobody was there
+  await collector.until(() => exporter.queued + exporter.inFlight === 0) // an attempt from before the return may have failed and ended the flush
   t.equal(identity(), 0)
   t.equal(collector.delivered.size, 20_000)
   t.strictSame(collector.duplicates, [])
@@ -273,10 +273,10 @@ test('a collector that takes no gzip still gets what was compressed', async (t) 
   const maxBytes = 2 * 1024 * 1024
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { maxBytes, flushDelayMs: 20 } })
   write(4400, 410, true)
-  await collector.until(() => exporter.bufferBytes <= maxBytes / 2) // some of it is compressed then
+  await collector.until(() => exporter.bufferBytes <= maxBytes / 2) // some of it is compressed by then
   await collector.up()
   await exporter.flush({ timeoutMs: 20_000 })
-  await collector.until(() => exporter.queued + exporter.inFlight === 0) // an attempt from before may end the flush: nobody was there
+  await collector.until(() => exporter.queued + exporter.inFlight === 0) // an attempt from before the return may have failed and ended the flush
   t.equal(identity(), 0)
   t.ok(collector.requests.some(({ status }) => status === 415))
   t.strictSame({ ...stats.dropped }, {})

@@ -1,6 +1,6 @@
 'use strict'
 
-// `omitAttributes` where spans, records and metrics do not go to a collector.
+// `omitAttributes` for spans, records and metrics that are not sent to a collector.
 // Feature: omit, sdk, console, testing
 
 const { test } = require('tap')
@@ -12,7 +12,7 @@ const { runProgram } = require('../support/program')
 
 const EMPTY = { events: [], links: [], resource: {} }
 
-/** What a processor of the SDK reads of spans at their start, and what it holds of those that have ended, read when all is over. */
+/** A processor that reads spans when they start, and keeps ended spans of the SDK to read them at the end. */
 function holding () {
   const spans = []
   const processor = { onStart: (span) => { spans.push({ ...EMPTY, attributes: { ...span.attributes } }) }, onEnd: (span) => { spans.push(span) }, forceFlush: async () => {}, shutdown: async () => {} }
@@ -43,7 +43,7 @@ test('what an SDK makes the spans of: all that light-trace says to them', async 
     await markedApp({ tracerProvider: new BasicTracerProvider({ spanProcessors: [processor] }), logs: true, metrics: false, ...trace })
     return read()
   }
-  const unseen = ['app.cell', 'host.name', 'process.pid', ...set] // the SDK's own resource, and what the application says to the SDK's spans
+  const unseen = ['app.cell', 'host.name', 'process.pid', ...set] // of the SDK's own resource, and attributes that the application sets on the SDK's spans
   t.same(keysIn(await run(), ours).sort(), ours.filter((key) => !unseen.includes(key)).sort())
   t.same(keysIn(await run({ omitAttributes: OMITTED }), ours), [])
 })

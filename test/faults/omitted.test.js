@@ -1,6 +1,6 @@
 'use strict'
 
-// `omitAttributes`: what is omitted leaves the process in no byte, whatever way it takes.
+// `omitAttributes`: no byte that leaves the process contains an omitted attribute, whichever way it leaves.
 // Feature: omit, keep
 
 const { test } = require('tap')
@@ -24,7 +24,7 @@ test('what is omitted is in no byte: OTLP and Prometheus', async (t) => {
 })
 
 test('each key is left out alone: what others are omitted beside it has no part in that', async (t) => {
-  for (let bit = 1; bit < ALL.length; bit *= 2) { // no two keys are omitted in the same runs
+  for (let bit = 1; bit < ALL.length; bit *= 2) { // any two keys are separated in at least one run
     const { bytes } = await native(t, { omitAttributes: ALL.filter((_, i) => (i & bit) !== 0) })
     t.same(keysIn(bytes), ALL.filter((_, i) => (i & bit) === 0))
   }

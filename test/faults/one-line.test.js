@@ -1,6 +1,6 @@
 'use strict'
 
-// What is wrong with a collector is said once, however it varies and however many applications mean it.
+// A failing collector is logged once, even if the failure varies and several applications use it.
 
 const { test } = require('tap')
 const Fastify = require('fastify')

@@ -1,8 +1,8 @@
 'use strict'
 
-// A collector process that goes away and comes back while spans are written faster than the buffer lasts: its return is
-// noticed within a second, and what is lost is what the outage itself cost. LIGHT_TRACE_LONG=1 (npm run test:suite -- faults) runs
-// an outage of 30 s and fifty restarts; LIGHT_TRACE_OUTAGE_S=300 one of that length in its place.
+// A collector process goes away and comes back while spans are written faster than the buffer allows. Its return is noticed within a
+// second, and only the outage itself loses spans. LIGHT_TRACE_LONG=1 (npm run test:suite -- faults) runs an outage of 30 s and fifty
+// restarts. LIGHT_TRACE_OUTAGE_S=300 runs an outage of that length instead.
 
 const { test } = require('tap')
 const { monitorEventLoopDelay } = require('node:perf_hooks')
@@ -13,10 +13,10 @@ const { load } = require('../support/steady-load')
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 const SPAN_BYTES = 400
 
-// The longest waits that there are.
+// Makes each wait as long as possible.
 Math.random = () => 0.999
 
-// What is promised, and what this process itself, on a busy machine, keeps timers waiting.
+// The documented limit. The test adds the time for which a busy machine delays this process's timers.
 const NOTICED_WITHIN_MS = 1000
 
 function lostIds (subject, collector) {
@@ -53,8 +53,8 @@ async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }
   t.ok(noticedAfterMs <= NOTICED_WITHIN_MS + stalledMs, `noticed after ${noticedAfterMs} ms, the loop stood for ${stalledMs} ms`)
   const lost = lostIds(subject, collector)
   t.equal(lost.length, stats.dropped.queue_full ?? 0, 'each loss is counted')
-  // Until the return is noticed, while a busy machine's collector is in answering and while this process itself stands still, the
-  // buffer takes what is written, as far as it lasts: what is being sent, half of it at most, has its place there until it is answered.
+  // The buffer has to take all spans until the return is noticed, while the collector on a busy machine answers, and while this process
+  // itself is stalled. Spans that are being sent, at most half of the buffer, keep their space until they are answered.
   const waitedMs = Math.min(noticedAfterMs + collector.answeringMs + stalledMs, loadSeconds * 1000)
   const beyondBuffer = Math.max(0, perSecond * waitedMs / 1000 - maxBytes / 2 / SPAN_BYTES)
   const lostAfter = lost.filter((n) => n > lastBefore).length
@@ -68,10 +68,10 @@ const KINDS = [['is gone', undefined], ['answers 503', { status: 503 }], ['hangs
 const LONGEST_S = Number(process.env.LIGHT_TRACE_OUTAGE_S ?? 30)
 
 for (const seconds of IS_LONG ? [3, LONGEST_S] : [1.5]) {
-  // Each kind in a short outage; the longest is the same for all of them, and takes its time.
+  // Each kind runs with a short outage. The longest outage is the same for all kinds and takes its time, so only one kind runs with it.
   for (const [what, how] of IS_LONG && seconds === 3 ? KINDS : KINDS.slice(0, seconds === LONGEST_S ? 1 : 2)) {
     test(`a collector that ${what} for ${seconds} s, with a buffer that is full long before`, async (t) => {
-      // Full before the outage ends, and large enough for the second in which the return may go unnoticed.
+      // The buffer is full before the outage ends, but large enough for the second in which the return may go unnoticed.
       const lost = await outage(t, { seconds, perSecond: 2600, maxBytes: 1024 * 1024, how })
       t.ok(lost.length > 0, 'the buffer was full')
     })
@@ -96,11 +96,12 @@ test(`a collector that restarts ${RESTARTS} times: with 256 KiB nothing is lost 
   for (let i = 0; i < RESTARTS; i++) {
     const from = stats.accepted + 1
     await load(write, 800, 700, SPAN_BYTES)
-    // What was written is there: the restart costs what comes after. An attempt from before `up` may end a flush.
+    // All spans so far are delivered here, so that the restart loses only later ones. A flush may end early because of an attempt from
+    // before `up`.
     do await exporter.flush(); while (exporter.queued + exporter.inFlight > 0)
     up.push([from, stats.accepted])
     await collector.kill()
-    await load(write, 800, 400 + 200 * (i % 4), SPAN_BYTES) // the buffer lasts some 800 ms
+    await load(write, 800, 400 + 200 * (i % 4), SPAN_BYTES) // the buffer lasts for about 800 ms
     await collector.up()
   }
   do await exporter.flush({ timeoutMs: 20_000 }); while (exporter.queued + exporter.inFlight > 0)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Our own requests are never traced, whoever looks.
+// Our own requests are never traced, by any instrumentation.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -26,7 +26,7 @@ test('with outbound calls traced, idling and flushing makes no span', async (t) 
     await settled(app)
   }
   await app.inject('/')
-  await sink.waitFor(11) // sent by the timer, which a request armed
+  await sink.waitFor(11) // sent by the timer that a request has started
   await settled(app)
   t.equal(app.lightTrace.stats().spans.started, 11)
   t.strictSame(new Set(sink.spans.map(({ kind }) => kind)), new Set(['SERVER']))
@@ -44,7 +44,7 @@ test('an app that is its own collector does not trace itself into a loop', async
   })
   app.get('/', async () => 'ok')
   const options = { buffer: { flushDelayMs: 5 } }
-  // The port is not known before it listens, and the options are not read after it was registered.
+  // The port is unknown before the app listens, and the options are not read again after registration.
   const port = await freePort()
   await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${port}/v1/traces` }, ...options })
   await app.listen({ port, host: '127.0.0.1' })
@@ -59,7 +59,7 @@ test('an app that is its own collector does not trace itself into a loop', async
   t.strictSame(received.filter(({ attributes }) => attributes['url.path'] === '/v1/traces'), [])
 })
 
-// An app that collects for another one in the process, which has sent it the span of one request.
+// An app that is the collector of another app in the same process, which has sent it the span of one request.
 async function gatewayThatGotASpan (t, options, answer) {
   const sink = await startSink(t)
   const gateway = Fastify()
@@ -95,7 +95,7 @@ for (const [what, options] of Object.entries(suspicious)) {
   test(`an app that ${what} makes no span of the spans that its own process sends it`, { skip: options.keep !== undefined && without('keep') }, async (t) => {
     const { url, spans } = await gatewayThatGotASpan(t, options, 400)
     t.equal(spans().accepted, 0)
-    // A stranger who sends the same flags is no part of that.
+    // A foreign client that sends the same flags is traced.
     await fetch(url, { method: 'POST', headers: { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00` } })
     while (spans().ended < 1) await new Promise((resolve) => setImmediate(resolve))
     t.equal(spans().accepted, 1)

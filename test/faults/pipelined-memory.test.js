@@ -1,6 +1,6 @@
 'use strict'
 
-// What pipelined requests leave behind in V8's old generation.
+// What pipelined requests leave in V8's old generation.
 
 const { test } = require('tap')
 const { runInChild } = require('../support/child')
@@ -8,7 +8,7 @@ const { openClients } = require('../support/pipelined-clients')
 
 const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
-// What has ended and been moved to the old generation must not refer to what came later: V8 would move each later request too.
+// Ended objects in the old generation must not refer to later ones, or V8 would move each later request there, too.
 for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exporter: 'none' } }], ['not sampled', { sampler: 'always_off' }], ['with `blockedLoop`', { blockedLoop: true }]]) {
   test(`pipelined requests, ${what}, are forgotten by the collections of the young generation`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, trace) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// How the process ends, stops and goes on, with spans on their way. Each in a process of its own.
+// How the process ends, is stopped and continues while spans are being sent. Each test runs in a separate process.
 
 const { test } = require('tap')
 const { startFakeCollector } = require('../support/fake-collector')
@@ -29,7 +29,7 @@ test('an exit code that was set stays', async (t) => {
   t.equal(collector.delivered.size, 1)
 })
 
-// What a process may not wait for takes so long that it would be killed before.
+// If the process waited for this time, it would be killed before.
 const TOO_LONG_MS = 600_000
 
 test('nobody to take the spans: the process exits without waiting and says so', async (t) => {
@@ -54,7 +54,7 @@ test('an app that waits for its collector to come back may exit', async (t) => {
     await app.lightTrace.flush()
     say(app.lightTrace.stats())
     const resources = () => process.getActiveResourcesInfo().filter((name) => name !== 'PipeWrap' && name !== 'Immediate')
-    while (resources().length > 0) await new Promise((resolve) => setImmediate(resolve)) // until the socket that failed is closed
+    while (resources().length > 0) await new Promise((resolve) => setImmediate(resolve)) // until the failed socket is closed
     say('nothing is left')
   }, { args: [await unusedUrl(), TOO_LONG_MS] }).exit
   t.equal(code, 0)
@@ -70,7 +70,7 @@ test('an idle connection to the collector keeps nothing alive', async (t) => {
     await app.inject('/')
     await app.lightTrace.flush()
     say(app.lightTrace.stats().spans.delivered)
-  }, { args: [collector.url] }).exit // the collector keeps its connections for a minute, twice as long as a child has
+  }, { args: [collector.url] }).exit // the collector keeps its connections for a minute, twice the lifetime of a child
   t.equal(code, 0)
   t.strictSame(said, [1])
 })
@@ -120,7 +120,7 @@ test('SIGTERM through the app\'s own close delivers everything', async (t) => {
   child.kill('SIGTERM')
   const { code } = await child.exit
   t.equal(code, 0)
-  // each fetch is a span of its own where outbound calls are traced
+  // Each fetch has its own span if outbound calls are traced.
   t.ok(collector.delivered.size >= 20)
   t.strictSame(collector.duplicates, [])
 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// A proxy between the exporter and the collector, of both kinds: one that forwards and one that opens tunnels.
+// A proxy between the exporter and the collector, of both kinds: forwarding and tunneling.
 
 const { test } = require('tap')
 const fs = require('node:fs')
@@ -24,7 +24,7 @@ const server = makeCertificate({ name: 'collector', issuer: ca })
 
 const KINDS = [['http', undefined], ['https', server]]
 
-// What the options make of the environment, and an exporter that goes by it.
+// An exporter with the options that are resolved from the environment.
 function through (t, proxyUrl, collector, more = {}) {
   const { exporter } = resolveOptions({ exporter: { url: collector.url, ...(collector.url.startsWith('https') && { ca: ca.cert }) } }, { NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxyUrl, HTTPS_PROXY: proxyUrl })
   const { url, proxy, headers } = exporter
@@ -202,7 +202,7 @@ function authorityFile (t) {
   return path.join(dir, 'ca.pem')
 }
 
-// A process of its own: Node trusts the proxy's authority by NODE_EXTRA_CA_CERTS, and is told to use proxies by a variable.
+// In a separate process, because NODE_EXTRA_CA_CERTS makes Node trust the proxy's CA and a variable makes it use proxies.
 for (const [kind, tls] of KINDS) {
   test(`${kind}: an app behind a proxy that itself speaks TLS sends its spans and closes in order`, async (t) => {
     const collector = await startFakeCollector(t, { tls })

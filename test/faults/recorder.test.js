@@ -1,7 +1,8 @@
 'use strict'
 
-// Culprits that are planted among requests of which none is sampled: one holds what others wait for. None of them fails. 20 among
-// 100,000 with LIGHT_TRACE_LONG=1, else 4 among 2,000. A snapshot has the culprit, all who waited, and all that both have called.
+// Among many unsampled requests, a few culprits hold a lock that others wait for. None of them fails. With LIGHT_TRACE_LONG=1 there are 20
+// culprits among 100,000 requests, else 4 among 2,000. A snapshot has the culprit, all requests that waited for it, and the child spans of
+// both.
 // Feature: keep
 
 const { test } = require('tap')
@@ -12,9 +13,9 @@ const { startSink } = require('../support/otlp-sink')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 const CULPRITS = IS_LONG ? 20 : 4
-const REQUESTS = IS_LONG ? 5000 : 500 // for each
+const REQUESTS = IS_LONG ? 5000 : 500 // per culprit
 const VICTIMS = 10
-const STEPS = 100 // of a request that fails, more than a sampled one holds
+const STEPS = 100 // of a failed request, more than a sampled one may have
 
 // M13
 test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who waited for them`, { timeout: 300_000 }, async (t) => {
@@ -52,7 +53,7 @@ test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who 
     const victims = Array.from({ length: VICTIMS }, () => app.inject(`/victim/${round}`))
     const failed = app.inject(`/fails/${round}`)
     await allWait.promise
-    const snapshot = app.lightTrace.snapshot({ seconds: 1, reason: `round ${round}` }) // while all of them are open
+    const snapshot = app.lightTrace.snapshot({ seconds: 1, reason: `round ${round}` }) // while all of them are running
     release()
     await Promise.all([culprit, failed, ...victims])
     t.equal((await snapshot).missed, 0)

@@ -1,7 +1,7 @@
 'use strict'
 
-// What strangers may send, and what must never leave: the rows of the security notes and the class of each known
-// advisory in this field, against a whole app on a real socket.
+// What untrusted callers may send, and what must never leave. Tests the rows of the security notes and the class of each known advisory for
+// similar software, against a whole app on a real socket.
 
 const { test } = require('tap')
 const fs = require('node:fs')
@@ -27,7 +27,7 @@ const routes = (app) => {
   app.get('/found/:id', async () => 'ok')
 }
 
-// Sends bytes as they are and reads until the server closes.
+// Sends raw bytes and reads until the server closes.
 async function raw (port, text) {
   const socket = net.connect(port, '127.0.0.1')
   let answer = ''
@@ -72,7 +72,7 @@ test('a traceparent that is not one starts a new trace, and nothing of it is rep
   }
 })
 
-// S13: whatever inject() lets through
+// S13: inject() accepts any value
 test('a header that is no string is as good as absent', async (t) => {
   const { app } = await tracedApp(t, { routes, listen: false })
   for (const value of [[GOOD, GOOD], 7, true]) {
@@ -125,7 +125,7 @@ test('no request target brings the process down, and its span has a bounded name
   for (const name of names) t.match(name, /^(GET|OPTIONS)( \/(found\/:id)?)?$/)
 })
 
-// CVE-2023-45142, CVE-2023-47108: names that a stranger makes
+// CVE-2023-45142, CVE-2023-47108: span names made by callers
 test('strangers cannot invent span names', async (t) => {
   const { port, collector } = await tracedApp(t, { routes })
   for (let i = 0; i < 50; i++) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the machine, the event loop and Node's own switches may do. Each in a process of its own.
+// What the machine, the event loop and Node's flags may do. Each test runs in a separate process.
 
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
@@ -29,7 +29,7 @@ test('a process that was stopped while it sent goes on as if nothing had been', 
   await collector.until(() => answer !== undefined)
   child.kill('SIGSTOP')
   answer()
-  await new Promise((resolve) => setTimeout(resolve, LONGER_MS)) // its clock goes on
+  await new Promise((resolve) => setTimeout(resolve, LONGER_MS)) // its clock continues
   child.kill('SIGCONT')
   const stats = await child.said()
   t.equal(stats.spans.delivered, 1)
@@ -78,7 +78,7 @@ test('without a free file descriptor spans wait for one', async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
     const traced = async () => Fastify().register(lightTrace, { exporter: { url } })
-    const first = await traced() // loads what is loaded with the first span: files cannot be opened later
+    const first = await traced() // loads everything that the first span loads, because files cannot be opened later
     await first.inject('/')
     await first.close()
     const app = await traced()
@@ -106,7 +106,7 @@ test('without a free file descriptor a caller that is not trusted is traced as e
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
-    const other = Fastify() // loads what every request needs
+    const other = Fastify() // loads everything that a request needs
     await other.register(lightTrace, { exporter: { url } })
     await other.inject('/')
     await other.close()
@@ -183,7 +183,7 @@ test('works where Object.prototype is polluted', async (t) => {
   t.notOk(collector.requests[0].headers['content-encoding'])
 })
 
-// Earlier, Node itself would fail: these are options of its own.
+// In earlier versions Node itself would fail, because these are its own options.
 for (const pollution of [{ path: '/nowhere' }, { localAddress: '203.0.113.1' }, { timeout: 5 }]) {
   test(`connects where Object.prototype is polluted with ${Object.keys(pollution)}`, async (t) => {
     const collector = await startFakeCollector(t)

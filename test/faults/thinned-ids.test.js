@@ -1,7 +1,7 @@
 'use strict'
 
-// Which spans a full buffer keeps is decided by their traces' ids: by other services' buffers too, by a sampler before it, and by
-// callers who choose them.
+// A full buffer keeps or drops spans by their trace id. These tests combine it with another service's buffer, with a sampler, and with
+// callers who choose the ids.
 // Feature: thinning
 
 const { test, setTimeout } = require('tap')
@@ -9,7 +9,7 @@ const { extrapolate } = require('../support/extrapolation')
 const { setImmediate: turn } = require('node:timers/promises')
 const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTrueSum, TURN_EVERY } = require('../support/outage')
 
-setTimeout(240_000) // 20 s of CPU: on a busy machine a minute is over before its end
+setTimeout(240_000) // it needs 20 s of CPU, which may take more than a minute on a busy machine
 
 test('two services that lost their collectors keep the same traces', async (t) => {
   const back = await appWithout(t, { trace: { buffer: { maxBytes: 128 * 1024 } } })
@@ -21,7 +21,7 @@ test('two services that lost their collectors keep the same traces', async (t) =
   await comeBack(front.app, front.collector)
   const inFront = front.collector.spans
   const inBack = back.collector.spans.filter(({ name }) => name === 'GET /cart')
-  // A chunk may have gone through a level of which no span of it is left to say so: two levels above are beyond all.
+  // A chunk may have been thinned to a level that none of its remaining spans shows. Two levels higher is above all of these.
   const highest = 1 - (1 - Math.max(...[...inFront, ...inBack].map(thresholdOf))) / 4
   const whole = (spans) => spans.filter((span) => randomOf(span) >= highest).map(({ traceId }) => traceId).sort()
   t.ok(whole(inFront).length > 10, `${whole(inFront).length} traces`)

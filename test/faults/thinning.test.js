@@ -1,7 +1,7 @@
 'use strict'
 
-// A buffer that is full is thinned: what a collector gets after an outage of twenty times the buffer's length is a true sample of
-// all of it. thinned-ids.test.js has what depends on the ids.
+// A full buffer is thinned. After an outage of twenty times the buffer's length, the collector gets a true sample of all spans.
+// thinned-ids.test.js tests what depends on the ids.
 // Feature: thinning
 
 const { test, setTimeout } = require('tap')
@@ -13,7 +13,7 @@ const { CollectorProcess } = require('../support/collector-process')
 const { setImmediate: turn } = require('node:timers/promises')
 const { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, TURN_EVERY } = require('../support/outage')
 
-setTimeout(240_000) // 20 s of CPU: on a busy machine a minute is over while the last test runs
+setTimeout(240_000) // it needs 20 s of CPU, which may take more than a minute on a busy machine
 
 // T36
 test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
@@ -38,14 +38,14 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
     const spans = collector.spans.filter(({ name, traceId }) => name === `GET ${route}` && Math.floor(numbers.get(traceId) / (requests / 4)) === Number(part))
     isTrueSum(t, spans, count, key)
   }
-  // Whole traces: a step is there where its request is.
+  // Traces are complete: each request has its step.
   const carts = new Set(collector.spans.filter(({ name }) => name === 'GET /cart').map(({ traceId }) => traceId))
   const steps = collector.spans.filter(({ name }) => name === 'price')
   isTrueSum(t, steps, truth.get('/cart 0') + truth.get('/cart 1') + truth.get('/cart 2') + truth.get('/cart 3'), 'steps')
   t.ok(steps.filter(({ traceId }) => carts.has(traceId)).length > 0.9 * steps.length)
   t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold asks for')
   t.match(lines.filter(({ msg }) => /the buffer is full/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans dropped as whole traces; the rest carry an adjusted sampling threshold \(each now represents up to \d+ times as many\)/ }])
-  // What is thinned in the background as the collector returns may be counted in a line of its own.
+  // Spans that are thinned in the background while the collector returns may be counted in a separate line.
   t.match(lines.find(({ code }) => code === 'LT_WARN_RECOVERED'), { msg: /; [1-9]\d* spans lost/ })
 })
 
@@ -121,7 +121,7 @@ test('two applications whose collector is killed, a process of its own: each has
   }))
   const requests = 3000
   for (let i = 0; i < requests; i++) {
-    if (i === 300) await collector.kill() // at once, whatever it is at
+    if (i === 300) await collector.kill() // immediately, whatever it is doing
     for (const app of apps) await ask(app, i % 3 === 0 ? '/items/1' : '/cart', i)
     if (i % TURN_EVERY === 0) await turn()
   }
@@ -136,7 +136,7 @@ test('two applications whose collector is killed, a process of its own: each has
     t.equal(identity(stats), 0)
     t.same(stats.spans.dropped, {})
     t.ok(stats.spans.thinned > requests / 2, `${stats.spans.thinned} gave way`)
-    // What was taken and not acknowledged came twice, the second time perhaps with another threshold.
+    // Spans that were received but not acknowledged arrived twice, perhaps with a different threshold the second time.
     const byId = new Map(collector.spans.map((span) => [span.spanId, span]))
     const spans = [...byId.values()].filter((span) => span.service === service)
     isTrueSum(t, spans.filter(({ name }) => name === 'GET /items/:id'), requests / 3, `${service} /items/:id`)

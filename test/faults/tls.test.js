@@ -1,6 +1,6 @@
 'use strict'
 
-// Certificates: what cannot be verified gets no spans.
+// Certificates: spans are not sent to an unverified collector.
 
 const { test } = require('tap')
 const tls = require('node:tls')
@@ -15,7 +15,7 @@ const ca = makeCertificate({ name: 'test authority', isCa: true })
 const otherCa = makeCertificate({ name: 'other authority', isCa: true })
 const server = makeCertificate({ name: 'collector', issuer: ca })
 const client = makeCertificate({ name: 'client', issuer: ca })
-const strict = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true } // asks for the client's
+const strict = { ...server, ca: ca.cert, requestCert: true, rejectUnauthorized: true } // asks for a client certificate
 
 async function send (t, serverTls, exporterOptions) {
   const collector = await startFakeCollector(t, { tls: serverTls })
@@ -46,7 +46,7 @@ for (const [which, [itsTls, options]] of Object.entries(unacceptable)) {
     t.equal(exporter.queued + exporter.inFlight, 3)
     t.equal(logged.length, 1)
     t.match(logged[0].message, /certificate|altnames|CERT/i)
-    await exporter.close() // at once: it gives up as on a refused connection
+    await exporter.close() // immediately: it gives up as on a refused connection
     t.equal(stats.dropped.shutdown_deadline, 3)
   })
 }
@@ -98,7 +98,7 @@ test('certificates are parsed at start, not for each connection', async (t) => {
   write(1)
   await exporter.flush()
   await collector.up()
-  parsed = 0 // the collector has a context of its own
+  parsed = 0 // the collector has its own TLS context
   collector.script = [{ headers: { connection: 'close' } }]
   for (let i = 0; i < 3; i++) {
     write(1)

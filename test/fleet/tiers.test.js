@@ -1,9 +1,8 @@
 'use strict'
 
-// Two tiers of a real OpenTelemetry Collector, by the files of examples/fleet: an agent balances by trace id between
-// two gateways, which count spans and then take a part of the traces. At the end the sums have to be those of the
-// requests that were sent: also of those that were answered while the agent was away, and thinned in a full buffer. What
-// the gateways export is read by a decoder that is not ours.
+// Two tiers of a real OpenTelemetry Collector with the files of examples/fleet. An agent balances by trace id between two gateways, which
+// count spans and then sample the traces. At the end, the sums must match the requests that were sent, including those that were answered
+// while the agent was down and were thinned in a full buffer. An independent decoder reads what the gateways export.
 
 const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -26,11 +25,11 @@ const DEADLINE_MS = 60_000
 const REQUESTS = 4000
 const FAILED = 40
 const AT_ONCE = 50
-const BUFFER_BYTES = 1024 * 1024 // some 1,500 requests, uncompressed: thinned to an eighth or so, at which failed ones are still the smaller part
-const ERRORS_MAX = 5 // standard errors of a sample: three would be missed once in 370 runs
-const TAIL_THRESHOLD = 'e0000000000000' // sampling_percentage: 12.5 of gateway.yaml
+const BUFFER_BYTES = 1024 * 1024 // about 1,500 requests, uncompressed. They are thinned to about an eighth, where failed requests are still the smaller part
+const ERRORS_MAX = 5 // standard errors of a sample; three would be exceeded once in 370 runs
+const TAIL_THRESHOLD = 'e0000000000000' // for sampling_percentage: 12.5 in gateway.yaml
 const TAIL_GATE = '--feature-gates=processor.tailsamplingprocessor.usetracestate'
-const QUIET = { telemetry: { metrics: { level: 'none' } } } // or each would listen on port 8888
+const QUIET = { telemetry: { metrics: { level: 'none' } } } // otherwise each would listen on port 8888
 
 for (const [names, flags = []] of [[['agent.yaml']], [['gateway.yaml'], [TAIL_GATE]], [['gateway.yaml', 'gateway.clickhouse.yaml'], [TAIL_GATE]]]) {
   test(`${names.join(' and ')}: what compose mounts is valid as it is`, async (t) => {
@@ -53,7 +52,7 @@ test('an agent and two gateways: whole traces come to one gateway, and sums at t
   const counted = () => sum(sinks.flatMap(callsOf))
   await until(() => counted().all >= sampled.length * 4 + FAILED, () => `span metrics: ${JSON.stringify(counted())}`)
   t.same(counted(), { all: sampled.length * 4 + FAILED, failed: FAILED }, 'span metrics: a span counts as many as it stands for, the failed ones once')
-  t.ok(Math.abs(counted().all - REQUESTS) < ERRORS_MAX * Math.sqrt((REQUESTS - FAILED) * 3), `span metrics: ${counted().all} of ${REQUESTS}`) // a quarter of them: the variance of each is (1 - p) / p
+  t.ok(Math.abs(counted().all - REQUESTS) < ERRORS_MAX * Math.sqrt((REQUESTS - FAILED) * 3), `span metrics: ${counted().all} of ${REQUESTS}`) // a quarter is sampled; the variance of each is (1 - p) / p
 
   const taken = seen.filter(({ traceId, isFailed }) => isFailed || traceId.slice(-14) >= TAIL_THRESHOLD)
   await until(() => spansOf(sinks).length >= taken.length * 2, () => `${spansOf(sinks).length} of ${taken.length * 2} spans`)
@@ -193,16 +192,16 @@ async function ask (app, requests, pathOf = (i) => i % (REQUESTS / FAILED) === 0
   const paths = Array.from({ length: requests }, (_, i) => pathOf(i))
   while (paths.length > 0) {
     await Promise.all(paths.splice(0, AT_ONCE).map((path) => app.inject(path)))
-    await pause(2) // without it, requests come faster than anything is sent
+    await pause(2) // otherwise requests come faster than spans are sent
   }
 }
 
-/** What came out behind the tail samplers, or at another address. */
+/** Returns the spans that arrived behind the tail samplers, or at another path. */
 function spansOf (sinks, address = '/v1/traces') {
   return sinks.flatMap((sink) => sink.requests.filter(({ path }) => path === address).flatMap((request) => request.spans))
 }
 
-/** What a gateway's span metrics say of requests: the newest point of each series. */
+/** Returns the span metrics of a gateway for requests: the newest point of each series. */
 function callsOf (sink) {
   const newest = new Map()
   for (const metric of sink.exports.flatMap(({ metrics }) => metrics)) {
@@ -217,7 +216,7 @@ function sum (points) {
   return { all: total(points), failed: total(points.filter(({ attributes }) => attributes['status.code'] === 'STATUS_CODE_ERROR')) }
 }
 
-/** Two gateways, each with a sink of its own; startAgent(address) starts one that balances between them. */
+/** Starts two gateways with a sink each. startAgent(address) starts an agent that balances between them. */
 async function startGateways (t) {
   const directory = t.testdir({})
   const sinks = [await startMetricSink(t), await startMetricSink(t)]
@@ -244,7 +243,7 @@ async function startGateways (t) {
   return { sinks, startAgent }
 }
 
-/** A collector by a file of examples/fleet, and a second one that has what is of this machine. */
+/** Starts a collector with a file of examples/fleet, and a second file for what is specific to this machine. */
 async function startCollector (t, directory, file, name, override, { address, flags = [] } = {}) {
   address ??= `127.0.0.1:${await freePort()}`
   const ours = join(directory, `${name}.yaml`)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The bench's own judgement: what it counts, what it calls invalid, and that its cases hang together.
-// It is run whole by `npm run bench:ci`.
+// Tests of the bench's own logic: what it counts, what it reports as invalid, and that its cases are consistent. `npm run bench:ci` runs
+// the whole bench.
 
 const fs = require('node:fs')
 const http = require('node:http')
@@ -43,7 +43,7 @@ test('the accounts of a tree are found where it has them, and are not asked for 
 
 test('a slice with a fault is compared with its neighbours, and a verdict needs more than a median', async (t) => {
   const slice = (ms) => Array(100).fill(ms)
-  // A machine that gets slower all the time is no fault of the collector's.
+  // The collector is not to blame if the machine becomes slower all the time.
   const result = compare([slice(1), slice(3), slice(5)], [slice(4), slice(6)])
   t.equal(result.over.median, 2)
   const row = { isStalled: false, wrong: 0, hasHappened: true, over: { median: 0, low: -0.2, high: 0.2 } }
@@ -222,7 +222,7 @@ function span (id) {
   }
 }
 
-// As callgrind 3.19 writes it: names once, then by number; the line after `calls=` is what the callee took, all in all.
+// In the format of callgrind 3.19: names occur once, later ones are numbers. The line after `calls=` has the inclusive cost of the callee.
 const PROFILE = `
 version: 1
 positions: line

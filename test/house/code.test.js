@@ -1,6 +1,6 @@
 'use strict'
 
-// A published figure is of the code that it describes: bench/run/code.js.
+// A published figure belongs to the code that it describes: bench/run/code.js.
 
 const { join } = require('node:path')
 const { test } = require('tap')
@@ -55,7 +55,7 @@ test('each row of a file of several runs has a code of its own', async (t) => {
   t.match(rowsIn('v8', { commit: 'a', hot: 'b', rows: [] }), [{ name: 'v8', commit: 'a', hot: 'b' }])
 })
 
-// Else a change of it would leave the figures of the README as they are.
+// Without one, a change to the file would leave the README's figures unchanged.
 for (const isSampled of [true, false]) {
   test(`each file of lib that runs for a request has a HOT comment, ${isSampled ? '' : 'not '}sampled`, async (t) => {
     const { stdout, stderr } = await runProgram([join('test', 'fixtures', 'files-of-a-request.js'), '{"metrics":true}', String(isSampled)], { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })

@@ -1,8 +1,8 @@
 'use strict'
 
-// What users copy is read as a shell, Docker, a collector and light-trace would: docs/backends.md, the compose files and examples/fleet. All
-// of it saves them from a first start that fails or sends nothing. What the collectors do is a matter of test/fleet, and the rules and the
-// dashboard one of test/metrics-servers.
+// Everything that users copy is read here like a shell, Docker, a collector and light-trace would read it: docs/backends.md, the compose
+// files and examples/fleet. This protects users from a first start that fails or sends nothing. test/fleet runs the collectors,
+// test/metrics-servers the rules and the dashboard.
 
 const { existsSync, readdirSync, readFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -22,7 +22,7 @@ const blocks = page.split(/^## /m).flatMap((section) => {
   return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, text]) => ({ title, variables: variablesIn(text) }))
 })
 
-// What a backend gets of each block, in their order.
+// The endpoint and headers of each block, in order.
 const EXPECTED = [
   ['# Your backend', 'https://collector.example/v1/traces', { authorization: 'Bearer YOUR_KEY' }],
   ['Jaeger', 'http://localhost:4318/v1/traces', {}],
@@ -131,7 +131,7 @@ test('the compose file starts one pinned Jaeger, on the ports that the docs name
   t.same(more.jaeger, services.jaeger, 'that of examples/postgres-redis too')
 })
 
-/** As the collector merges its files: maps by their keys, and lists replaced. */
+/** Merges like the collector merges its files: maps by key, while lists are replaced. */
 function merged (one, other) {
   if (!isMap(one) || !isMap(other)) return other
   return { ...one, ...Object.fromEntries(Object.entries(other).map(([key, value]) => [key, key in one ? merged(one[key], value) : value])) }

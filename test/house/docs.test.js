@@ -1,6 +1,6 @@
 'use strict'
 
-// What README and docs say is compared with what the code does. Above each test: which reader it saves, and from what.
+// Compares README and docs with the code. The comment above each test names the readers that it protects, and from what.
 
 const { existsSync, readFileSync, readdirSync } = require('node:fs')
 const { dirname, join, relative } = require('node:path')
@@ -23,18 +23,18 @@ const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'UPGRADING.md', 'CONT
   .filter((page) => /\.(?:md|txt)$/.test(page) && existsSync(join(ROOT, page)))
 const readme = read('README.md')
 
-// A newcomer, from docs that take longer to read than the code takes to try.
+// Protects newcomers from docs that take longer to read than the code takes to try.
 test('the pages are short: the README, the changelog, and all that is packed', async (t) => {
   const notPacked = require('../../package.json').files.filter((name) => name.startsWith('!docs/')).map((name) => name.slice(1))
   const packed = pages.filter((page) => /^(?:(?:README|CHANGELOG|SECURITY|UPGRADING)\.md$|docs\/)/.test(page) && !notPacked.includes(page))
   t.ok(packed.length > 15 && notPacked.length > 0)
   for (const [name, wordsMax, counted] of [['README.md', 900, ['README.md']], ['CHANGELOG.md', 300, ['CHANGELOG.md']], ['what is packed', 24_000, packed]]) {
-    const words = counted.flatMap((page) => read(page).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word))).length // the bars of tables are no words
+    const words = counted.flatMap((page) => read(page).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word))).length // the bars of tables are not words
     t.ok(words <= wordsMax, `${name} has ${words} words, ${wordsMax} at most`)
   }
 })
 
-// A reader from a link to a page or heading that is gone.
+// Protects readers from a link to a missing page or heading.
 test('every link to a file or a heading leads somewhere', async (t) => {
   const wrong = []
   for (const page of pages) {
@@ -48,7 +48,8 @@ test('every link to a file or a heading leads somewhere', async (t) => {
   t.same(wrong, [])
 })
 
-// A model, and a reader of the site, from a page that neither finds: the site's table of contents is made of this.
+// Protects language models, and readers of the site, from a page that they cannot find. The site's table of contents is generated from
+// llms.txt.
 test('llms.txt has the form of llmstxt.org and lists every page of the docs', async (t) => {
   const [title, summary, ...rest] = read('llms.txt').trimEnd().split(/\n{2,}/)
   t.match(title, /^# [^\n]+$/)
@@ -62,7 +63,7 @@ test('llms.txt has the form of llmstxt.org and lists every page of the docs', as
   t.same(pages.filter((page) => !notThere.includes(page) && !paths.includes(page)), [])
 })
 
-// A contributor from a command that is not there.
+// Protects contributors from a command that does not exist.
 test('every command and file that is named exists', async (t) => {
   const { scripts } = require('../../package.json')
   const wrong = []
@@ -77,7 +78,7 @@ test('every command and file that is named exists', async (t) => {
   t.same(wrong, [])
 })
 
-// Whoever reads a comment, from a page that it points to and that is not there, or that is on nobody else's disk.
+// Protects readers of a comment from a reference to a page that does not exist or is not in the repository.
 test('no file points to a page or a decision that is not in the repository', async (t) => {
   const files = filesBelow('').filter((file) => /\.(?:m?js|m?ts|md)$/.test(file))
   const decisions = new Set(read('docs/decisions.md').match(/^## D\d+/gm).map((heading) => heading.slice(3)))
@@ -95,20 +96,21 @@ test('no file points to a page or a decision that is not in the repository', asy
   t.same(wrong, [])
 })
 
-// Whoever looks up a code of a log line, from finding nothing.
+// Protects users who look up the code of a log line from finding nothing.
 test('docs/errors.md has every code, as lib/runtime/codes.json says: npm run docs:tables writes it; no page names another', async (t) => {
   for (const [section, table] of Object.entries(codeTables())) t.equal(between(read('docs/errors.md'), section), table)
   const named = pages.flatMap((page) => (read(page).match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []).map((code) => `${page}: ${code}`))
   t.same(named.filter((name) => !(name.split(': ')[1] in codes) && !name.startsWith('CHANGELOG')), [])
 })
 
-// A maintainer from a row that describes nothing. The converse is refused by `npm run test:types` too, where it knows what a report is.
+// Protects maintainers from a row without a code. `npm run test:types` rejects a code without a row wherever it can check the type of a
+// report.
 test('lib/runtime/codes.json has every code of the source, and no other', async (t) => {
   const inSource = new Set(sources().flatMap((code) => code.match(/'LT_[A-Z_]+'/g) ?? []).map((code) => code.slice(1, -1)))
   t.same(Object.keys(codes).sort(), [...inSource].sort())
 })
 
-// Whoever reads a counter of dropped spans, from a reason that is nowhere explained.
+// Protects readers of a counter of dropped spans from a reason that is not documented.
 test('docs/reliability.md has every reason for which a span is dropped, and no other', async (t) => {
   const inSource = new Set(sources().flatMap((code) => [...code.matchAll(/\bdrop\(\s*'([a-z_]+)'/g)].map(([, reason]) => reason)))
   const [, table] = read('docs/reliability.md').split('| `dropped` |')
@@ -117,14 +119,14 @@ test('docs/reliability.md has every reason for which a span is dropped, and no o
   t.same(documented.sort(), [...inSource].sort())
 })
 
-// A contributor from a hot function whose proof is not there.
+// Protects contributors from a hot function whose proof is missing.
 test('each proof that a hot function names is there', async (t) => {
   const { hotFunctions } = require('../../scripts/hot-functions')
   t.ok(hotFunctions().length > 30)
   for (const { proof, name } of hotFunctions().filter(({ proof }) => proof !== '')) t.ok(existsSync(join(ROOT, proof)), `${name}: ${proof}`)
 })
 
-// A reader from pasting what cannot run. Examples that are files run: test/examples.test.js.
+// Protects readers from code that does not run. test/examples.test.js runs the examples that are files.
 test('JavaScript in the docs can be parsed', async (t) => {
   for (const page of pages) {
     for (const [index, code] of codeBlocks(read(page), 'js').entries()) {
@@ -134,7 +136,7 @@ test('JavaScript in the docs can be parsed', async (t) => {
   }
 })
 
-// A newcomer from a first try that shows no trace.
+// Protects newcomers from a first try that shows no trace.
 test('the README\'s first program traces a request', async (t) => {
   const [, ...blocks] = readme.split('## Install and register')
   const [code] = codeBlocks(blocks.join(''), 'js')
@@ -151,7 +153,7 @@ test('the README\'s first program traces a request', async (t) => {
   t.ok(spans.some(({ name }) => name === 'load user'))
 })
 
-// Whoever decides by a figure, from one that was typed or is of an older run.
+// Protects users who decide by a figure from one that was typed by hand or belongs to an older run.
 test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs:figures', async (t) => {
   const { resultsByName, hasAll } = require('../../bench/report/publish')
   const drawChart = require('../../bench/report/chart')
@@ -170,12 +172,12 @@ test('the figures of the README, of docs/overhead.md and of its picture are thos
   t.equal(read('docs/overhead.svg'), drawChart(seedsOf(results.seeds, 'hello', 10, 24)))
 })
 
-/** Without what each commit changes. */
+/** Removes the part that changes with each commit. */
 function counted (text) {
   return text.replace(/, (?:the oldest )?before [^.]* hot files/g, '')
 }
 
-// A user from an attribute that is nowhere explained, or that does nothing.
+// Protects users from an attribute that is not documented, and from a documented one that is never set.
 test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
   const firstCells = read('docs/attributes.md').match(/^\| `[\w.<>]+`(?:, `[\w.<>]+`)* \|/gm)
   const documented = new Set(firstCells.flatMap((cell) => cell.match(/[\w.<>]+/g)))
@@ -186,9 +188,9 @@ test('docs/attributes.md has every attribute that is set, and no other', async (
   t.same([...documented].filter((name) => !set.has(name) && !platform.has(name) && !(name in attributes)), [], 'not set')
 })
 
-// ---- the code's side
+// ---- the code
 
-/** All that a user's process can come to load, without comments. */
+/** All code that a user's process can load, without comments. */
 function sources () {
   return [...requiredFiles()].filter((file) => file.endsWith('.js'))
     .map((file) => read(file).replace(/^\s*(?:\/\/|\*).*$|\s\/\/ .*$/gm, ''))
@@ -206,18 +208,18 @@ function attributesInSource (rooms) {
   return found
 }
 
-// node:http's and Fastify's own channels and symbols look like attributes.
+// Channels and symbols of node:http and Fastify look like attributes.
 const CHANNELS = /^http\.(?:client|server)\.|^fastify\.(?:initialization|request\.handler|options)/
 
-// ---- the docs' side
+// ---- the docs
 
-/** Once: many tests read the same pages. */
+/** Cached, because many tests read the same pages. */
 function read (page) {
   if (!texts.has(page)) texts.set(page, readFileSync(join(ROOT, page), 'utf8'))
   return texts.get(page)
 }
 
-/** The repository's own files, without what is installed, built or measured, and what other tests write and delete meanwhile. */
+/** The repository's own files, without installed, built or measured files, and without files that other tests write and delete meanwhile. */
 function filesBelow (folder) {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).filter(({ name }) => !/^(?:node_modules|results|\..*)$/.test(name))
     .flatMap((entry) => entry.isDirectory() ? filesBelow(`${folder}${entry.name}/`) : [folder + entry.name])
@@ -231,7 +233,7 @@ function codeBlocks (text, language) {
   return [...text.matchAll(/^```(\w*)\n(.*?)^```/gms)].filter(([, name]) => name === language).map(([, , code]) => code)
 }
 
-/** As GitHub makes them. */
+/** The anchors of a page's headings, as GitHub makes them. */
 function headings (page) {
   if (!headingsOf.has(page)) {
     headingsOf.set(page, [...read(page).replace(/^```.*?^```/gms, '').matchAll(/^#+ (.*)$/gm)]

@@ -1,6 +1,6 @@
 'use strict'
 
-// Every row of the fault matrix, test/faults/README.md, is shown by a test that names it, or the page says why not.
+// Each row of the fault matrix, test/faults/README.md, has a test that names it. Otherwise the page gives the reason.
 
 const { test } = require('tap')
 const { namedIn, read, rowsOf, testsOf, withoutTest } = require('../../scripts/fault-matrix')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What docs and index.d.ts say about options and variables is made of the table that the program reads. Above each test: which reader it
-// saves, and from what.
+// The docs and index.d.ts describe options and variables as the table that the program reads. The comment above each test names the readers
+// that it protects, and from what.
 
 const { readFileSync, readdirSync } = require('node:fs')
 const { join } = require('node:path')
@@ -13,9 +13,9 @@ const { ROOT } = require('../support/program')
 
 const OPTIONS_MAX = 28
 const TABLES = ['docs/options.md', 'docs/environment.md']
-const INTERNAL = ['LIGHT_TRACE_VIEWER'] // which `npx light-trace` sets
+const INTERNAL = ['LIGHT_TRACE_VIEWER'] // set by `npx light-trace`
 
-// Users, from an option, a default or a variable that is documented in one way and read in another.
+// Protects users from an option, default or variable whose documentation differs from the code.
 for (const file of files()) {
   test(`${file} says of options and variables what the table has: npm run docs:tables`, async (t) => {
     const content = readFileSync(join(ROOT, file), 'utf8')
@@ -23,12 +23,12 @@ for (const file of files()) {
   })
 }
 
-// Users, from an option or a variable that does something and is nowhere explained.
+// Protects users from an option or variable without documentation.
 test('each row of the table has its sentence, and there is no sentence without a row', async (t) => {
   t.same(undescribed(), [])
 })
 
-// Users, from a list of options that is too long to be read.
+// Protects users from a list of options that is too long to read.
 test('there are at most 28 options, each documented', async (t) => {
   const names = Object.keys(OPTIONS)
   t.ok(names.length <= OPTIONS_MAX, `${names.length} options`)
@@ -39,7 +39,7 @@ test('there are at most 28 options, each documented', async (t) => {
   t.same(Object.keys(MOVED).filter((name) => name in OPTIONS), [], 'and none is there under two names')
 })
 
-// Users, from a variable that is documented and does nothing, or does something and is not documented.
+// Protects users from a documented variable that has no effect, and from an undocumented one that has.
 test('every variable of OpenTelemetry or of light-trace that is read is known, and no other', async (t) => {
   const known = namesOfVariables()
   t.same(known, [...new Set(known)], 'each once')
@@ -48,7 +48,7 @@ test('every variable of OpenTelemetry or of light-trace that is read is known, a
   t.same([...read].filter((name) => /^(?:OTEL|LIGHT_TRACE)_/.test(name) && !known.includes(name) && !INTERNAL.includes(name)), [], 'not known')
 })
 
-/** What is asked for, in environments that between them make all of them count. */
+/** Returns the variables that are read, in environments that together make all of them count. */
 function variablesRead () {
   const asked = new Set()
   const values = {

@@ -1,6 +1,7 @@
 'use strict'
 
-// What is published holds all that its users need, and nothing that harms anybody. Above each test: which reader it saves, and from what.
+// The published package has all that its users need, and nothing that harms them. The comment above each test names the readers that it
+// protects, and from what.
 
 const { exec } = require('node:child_process')
 const { readFileSync, readdirSync } = require('node:fs')
@@ -10,7 +11,7 @@ const { jobs } = require('../../scripts/ci-jobs')
 const { requiredFiles } = require('../../scripts/required-files')
 
 const ROOT = join(__dirname, '..', '..')
-const BYTES_MAX = 1_690_000 // unpacked: what an installation takes on the disk, a sixth of it the docs, whose links lead nowhere else; slow requests, blocked loops, folded calls, budgets and `check` are 130 kB, several collectors, back pressure and configuration files 50; what a guard, a fair budget, redacted records and hints for wrong options took is 50 more, a close that comes last, whole failed requests and one outcome 20, the table of codes 15
+const BYTES_MAX = 1_690_000 // unpacked, the disk space of an installation. A sixth is the docs, whose links lead nowhere else. Slow requests, blocked loops, folded calls, budgets and `check` take 130 kB; several collectors, back pressure and configuration files 50; a guard, a fair budget, redacted records and hints for wrong options 50; a close that comes last, whole failed requests and one outcome 20; the table of codes 15
 const BYTES_OF_A_FILE_MAX = 200_000 // the largest, viewer/page.html, has 90 kB
 
 const MEANT = new RegExp(`^(?:${[
@@ -26,7 +27,7 @@ const SECRETS = {
   'a token of a forge or registry': /\b(?:gh[opsur]_|github_pat_|npm_)\w{20,}|\bglpat-[\w-]{20,}/,
   'a key of a service': /\bxox[abeoprs]-[\w-]{10,}|\b[rs]k_live_\w{16,}|\bsk-[\w-]{20,}|\bglc_\w{20,}|\bhc[ab]?[ix]?k_\w{20,}|\bdt0[a-z]\d\d\.\w{20,}|\b\w{36}NRAL\b/,
   'a JWT': /\beyJ[\w-]{10,}\.eyJ[\w-]{10,}/,
-  'an authorization': /\b(?:Bearer|Basic)(?: |%20)(?!(?:[A-Z\d]+_)+[A-Z]+\b)[\w+/.-]{20,}/, // YOUR_SECRET_TOKEN stands for one
+  'an authorization': /\b(?:Bearer|Basic)(?: |%20)(?!(?:[A-Z\d]+_)+[A-Z]+\b)[\w+/.-]{20,}/, // YOUR_SECRET_TOKEN is a placeholder
   'a URL with a password': /\bhttps?:\/\/(?!USER:PASSWORD@)[^\s/:@'"`]+:[^\s/@'"`]+@/,
   'a value under the name of a secret': /(?:password|passwd|secret|token|api[_-]?key)['"]?\s*[:=]\s*(['"])[^\s'"<$]{8,}\1/i,
   'a source map': /sourceMappingURL=/,
@@ -35,7 +36,7 @@ const SECRETS = {
 
 let packing = null
 
-// Users, from a require of a file that was not packed.
+// Protects users from a require of a file that is not in the package.
 test('the package holds every file that its entries need', async (t) => {
   const { files, unpackedSize } = await packed()
   const names = new Set(files.map(({ path }) => path))
@@ -47,7 +48,7 @@ test('the package holds every file that its entries need', async (t) => {
   t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
 })
 
-// The publisher, from giving a secret away, and users from dead weight: this and the next two.
+// This test and the next two protect the publisher from publishing a secret, and users from useless files.
 test('the package holds nothing else: no file of another kind, none that looks like a key, a token or a fixture, none that is large', async (t) => {
   const { files } = await packed()
   t.ok(files.length > 150)
@@ -65,7 +66,7 @@ test('the scan finds what it looks for', async (t) => {
   t.same(odd.filter((path) => whatIsOdd(path, 1).length === 0), [])
   t.same(whatIsOdd('lib/tracer.js', BYTES_OF_A_FILE_MAX), [])
   t.not(whatIsOdd('lib/tracer.js', BYTES_OF_A_FILE_MAX + 1).length, 0)
-  const x = (count) => 'Ab3'.repeat(count) // put together here, so that no scan of the repository takes them for real ones
+  const x = (count) => 'Ab3'.repeat(count) // joined at run time, so that secret scanners do not take them for real ones
   const secrets = {
     'a private key': ['-----BEGIN PRIVATE' + ' KEY-----', '-----BEGIN RSA PRIVATE' + ' KEY-----', '-----BEGIN OPENSSH PRIVATE' + ' KEY-----'],
     'a key of a cloud': ['AKIA' + 'A'.repeat(16), 'AIza' + x(12)],
@@ -84,20 +85,20 @@ test('the scan finds what it looks for', async (t) => {
   }
 })
 
-// Users, from code that runs because they install.
+// Protects users from code that runs during installation.
 test('nothing runs when the package is installed', async (t) => {
   const { scripts } = require('../../package.json')
   for (const name of ['preinstall', 'install', 'postinstall', 'prepublish', 'preprepare', 'prepare', 'postprepare']) t.notOk(name in scripts, name)
 })
 
-// Whoever decides by the size that the docs give, from an old one.
+// Protects users who decide by the size in the docs from an outdated one.
 test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs:figures', async (t) => {
   const { unpackedSize } = await packed()
   const { installedBytes } = require('../../bench/results/sizes.json')
   t.ok(Math.abs(installedBytes.lighttrace / unpackedSize - 1) < 0.05, `${installedBytes.lighttrace} published, ${unpackedSize} packed and fastify-plugin`)
 })
 
-// Readers of the docs in node_modules, from a link that leads out of it.
+// Protects readers of the docs in node_modules from a link that leads out of the package.
 test('every link of the pages in the package leads into it; pictures alone are not packed', async (t) => {
   const { files } = await packed()
   const names = new Set(files.map(({ path }) => path))
@@ -114,7 +115,7 @@ test('every link of the pages in the package leads into it; pictures alone are n
   t.same(wrong, [])
 })
 
-// Newcomers, from an example that installs another version or that they cannot start.
+// Protects newcomers from an example that installs another version or that they cannot start.
 test('each project of examples/ asks for this version, is private, and starts or tests by one command', async (t) => {
   const [major, minor] = require('../../package.json').version.split('.')
   const projects = readdirSync(join(ROOT, 'examples'), { recursive: true }).filter((file) => /^[\w-]+[/\\]package\.json$/.test(file))
@@ -129,7 +130,7 @@ test('each project of examples/ asks for this version, is private, and starts or
   }
 })
 
-// Contributors and CI, from packages that nobody has tested, and from a registry that is not theirs.
+// Protects contributors and CI from untested versions of packages, and from a registry other than their own.
 for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
   test(`${join(folder, 'package-lock.json')} is that of package.json, names no registry, and knows what each package is`, async (t) => {
     const manifest = require(join(ROOT, folder, 'package.json'))
@@ -142,14 +143,14 @@ for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
   })
 }
 
-// Users of an old Node, from a promise that is not tested.
+// Protects users of an old Node from a promise that is not tested.
 test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that of package.json', async (t) => {
   const promised = [...readFileSync(join(ROOT, 'UPGRADING.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)
   t.same(promised, jobs().cells.filter((name) => /^node\d+$/.test(name)).map((name) => name.slice(4)))
   t.equal(require('../../package.json').engines.node, `>=${promised[0]}`)
 })
 
-// Users, from an import that is undefined.
+// Protects users from an import that is undefined.
 test('every entry can be required and imported by its name', async (t) => {
   t.type(require('light-trace'), 'function')
   const { default: plugin, lightTrace, current, traceClient } = await import('light-trace')
@@ -172,7 +173,7 @@ function whatIsSecret (text) {
 
 function packed () {
   packing ??= new Promise((resolve, reject) => {
-    // Through the system's shell: npm is a script on Windows, which nothing else starts.
+    // Through the system's shell, because npm is a script on Windows, which only a shell can start.
     exec('npm pack --dry-run --json --ignore-scripts', { cwd: ROOT, maxBuffer: 10_000_000 }, (error, stdout) => {
       if (error !== null) reject(error)
       else resolve(Object.values(JSON.parse(stdout))[0])

@@ -1,7 +1,7 @@
 'use strict'
 
-// Which file may require which, by what Node itself resolves: a span's way goes in one direction, and everything is loaded at
-// the start but for a few doors that most users never open. Above each test: which reader it saves, and from what.
+// Which files may require which others, as Node itself resolves them. A span moves in one direction, and everything is loaded at startup
+// except for a few modules that most users never need. The comment above each test names the readers that it protects, and from what.
 
 const { readdirSync, readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
@@ -11,8 +11,8 @@ const { FEATURES } = require('../../lib/features')
 
 const ROOT = join(__dirname, '..', '..')
 
-// A room may require itself and what stands here. The files of lib that are in no room compose, and may require all. Features
-// stand around the core: they may require its rooms and what their rows say they use, and nothing but the table requires them.
+// A room may require itself and the rooms that are listed here. Files of lib outside of any room compose the others and may require all of
+// them. Features surround the core: they may require its rooms and what their rows list, and only the table of features requires them.
 const GROUND = ['runtime', 'config', 'context', 'sampling', 'span', 'http']
 const CORE = {
   runtime: [],
@@ -31,7 +31,7 @@ const TABLE = 'lib/features.js'
 
 const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
 
-// Whoever reads one stage of a span's way, from having to read the others.
+// Lets developers read one stage of a span's way without reading the others.
 test('each file requires only what lies before it on a span\'s way', async (t) => {
   t.ok(files.length > 100)
   const wrong = []
@@ -43,7 +43,7 @@ test('each file requires only what lies before it on a span\'s way', async (t) =
   t.same(wrong, [])
 })
 
-// Whoever reads the core, from having to know a feature; and whoever takes one out, from what breaks.
+// Lets developers read the core without knowing the features, and remove a feature without breaking others.
 test('only the table of features requires a feature, and features no other one that their row does not name', async (t) => {
   const wrong = []
   for (const { file, required } of files.filter(({ file }) => file !== TABLE && !file.startsWith('viewer/'))) {
@@ -57,22 +57,22 @@ test('only the table of features requires a feature, and features no other one t
   t.same(Object.keys(FEATURES).filter((name) => !files.some(({ file }) => featureOf(file) === name)), [], 'rows without a file')
 })
 
-// Users of the viewer, from one that shows nothing after a rename in lib.
+// Protects users of the viewer from one that shows nothing after a rename in lib.
 test('what the viewer takes of the application\'s own light-trace is there: where it is not, it says nothing, as of another version', async (t) => {
   const taken = [...readFileSync(join(ROOT, 'viewer', 'preload.js'), 'utf8').matchAll(/const \{ (.+) \} = within\('(.+)'\)/g)]
   t.ok(taken.length > 1)
   for (const [, names, file] of taken) for (const name of names.split(', ')) t.ok(name in require(join(ROOT, file)), `${name} of ${file}`)
 })
 
-// Users, from an export that is undefined for whoever comes first.
+// Protects users from an export that is still undefined because of a require cycle.
 test('no file requires itself by way of others', async (t) => {
-  const targets = new Map(files.map(({ file, required }) => [file, file === TABLE ? [] : required.map(({ target }) => target)])) // which loads them later
+  const targets = new Map(files.map(({ file, required }) => [file, file === TABLE ? [] : required.map(({ target }) => target)])) // the table loads its features later
   t.same([...targets.keys()].filter((file) => reaches(targets, file, file)), [])
 })
 
-// Users, from a first request that waits for the disk.
+// Protects users from a first request that waits for the disk.
 test('features are loaded on demand, the core at the start, but for options of features, and what https and a proxy need', async (t) => {
-  // register.js opens the whole house, at the first Fastify.
+  // register.js loads the whole library when Fastify is first used.
   const doors = files.filter(({ file }) => !file.startsWith('viewer/') && file !== 'register.js').flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
   const opened = new Set(doors.map(({ target }) => target))
   t.same([...opened].filter((door) => featureOf(door) === undefined).sort(), ['lib/config/signals.js', 'lib/config/tls-and-proxy.js'])
@@ -80,26 +80,26 @@ test('features are loaded on demand, the core at the start, but for options of f
   t.same([...opened].filter((door) => loaded.has(door)), [], 'loaded at the start all the same')
 })
 
-// Users, from memory that a quotation mark in a comment costs.
+// Protects users from memory that a single quotation mark in a comment costs.
 test('what is loaded at the start is ASCII: V8 keeps and reads a file with one other character at two bytes each', async (t) => {
   t.same([...reachable('index.js')].filter((file) => !/^[\0-\x7f]*$/.test(readFileSync(join(ROOT, file), 'utf8'))), [])
 })
 
-// Users, from a package that their install does not have.
+// Protects users from a require of a package that is not installed.
 test('the library requires nothing of the viewer, and nothing from outside but its peer and fastify-plugin', async (t) => {
   const required = files.filter(({ file }) => !file.startsWith('viewer/')).flatMap(({ file, required }) => required.map(({ target }) => `${file} requires ${target}`))
   t.same(required.filter((line) => /requires (?:viewer\/|node_modules\/(?!(?:fastify-plugin|@opentelemetry\/api)\/))/.test(line)), [])
 })
 
-// Whoever asks which variables count, from looking in more than one file.
+// Protects developers from searching more than one file for the variables that are read.
 test('process.env is read in one file', async (t) => {
   const readers = filesIn('lib').filter((file) => /process\.env\b/.test(readFileSync(join(ROOT, file), 'utf8')))
   t.same(readers, ['lib/config/env.js'])
 })
 
 /**
- * What a file requires, as Node resolves it; Node's own modules are left out. On an indented line or in a function of one line it is opened
- * on demand: a parser says the same of all files and takes ten times as long.
+ * Returns what a file requires, as Node resolves it, without Node's own modules. A require on an indented line or in a one-line function
+ * counts as loaded on demand. A parser gives the same result for all files, but takes ten times as long.
  */
 function requiredBy (file) {
   const { resolve } = createRequire(join(ROOT, file))
@@ -139,7 +139,7 @@ function filesIn (folder) {
     .filter((file) => file.endsWith('.js') && !file.startsWith('viewer/page/'))
 }
 
-/** The row of lib/features.js that a file belongs to; undefined for the core. */
+/** Returns the row of lib/features.js to which a file belongs, or undefined for the core. */
 function featureOf (file) {
   return Object.keys(FEATURES).find((name) => [].concat(FEATURES[name].files ?? [name, `${name}.js`]).some((place) => isBelow(file, `lib/features/${place}`)))
 }

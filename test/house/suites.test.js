@@ -1,7 +1,7 @@
 'use strict'
 
-// Every test file is run by a suite, and the runner believes no file that has not proven anything: else a contributor reads "passed" of
-// what never ran. All of it saves from that.
+// Every test file belongs to a suite, and the runner accepts only files that have run an assertion. This protects contributors from a
+// "passed" for tests that never ran.
 
 const { join, relative, sep } = require('node:path')
 const { test, setTimeout } = require('tap')
@@ -10,7 +10,7 @@ const { run } = require('../../scripts/run')
 const { countsOf } = require('../../scripts/counts')
 const { SUITES } = require('../../scripts/suites')
 
-setTimeout(240_000) // ten processes, one after the other, on a machine with other work
+setTimeout(240_000) // ten processes, one after the other, on a busy machine
 
 const { scripts } = require('../../package.json')
 const ROOT = join(__dirname, '..', '..')

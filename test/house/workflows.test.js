@@ -1,7 +1,7 @@
 'use strict'
 
-// What GitHub reads can be read, and runs what .ci/run runs. Nothing else would say so before a push. Above each test: which reader it
-// saves, and from what.
+// The files that GitHub reads are valid and run the same suites as .ci/run. Without these tests, an error would only show after a push. The
+// comment above each test names the readers that it protects, and from what.
 
 const { readFileSync, readdirSync } = require('node:fs')
 const { basename, join } = require('node:path')
@@ -17,7 +17,7 @@ const files = readdirSync(FOLDER, { recursive: true }).filter((name) => name.end
 const workflows = files.filter((name) => name.startsWith('workflows'))
 const { scripts } = require('../../package.json')
 
-// Contributors, from a workflow that never starts: this and the next.
+// This test and the next protect contributors from a workflow that never starts.
 test('every file is YAML without errors or doubts', async (t) => {
   t.ok(files.length >= 4)
   for (const file of files) {
@@ -42,7 +42,7 @@ test('every step runs something, every job that is waited for exists, every scri
   }
 })
 
-// Users, from a release that was built by code that somebody moved a tag to.
+// Protects users from a release that was built by an action whose tag was moved.
 test('every action is one commit, with its version beside it, and the same one everywhere', async (t) => {
   const pins = new Map()
   const wrong = []
@@ -62,7 +62,7 @@ test('every action is one commit, with its version beside it, and the same one e
   t.ok(pins.size >= 5)
 })
 
-// What a job may do beside reading the repository.
+// The permissions of jobs beyond reading the repository.
 const MAY_WRITE = {
   'codeql.yml analyze': ['security-events'],
   'release.yml publish': ['id-token'],
@@ -70,7 +70,7 @@ const MAY_WRITE = {
   'scorecard.yml analyze': ['security-events', 'id-token']
 }
 
-// The publisher, from a step that writes to the repository or publishes: this and the next.
+// This test and the next protect the publisher from a step that writes to the repository or publishes.
 test('a workflow may read the code and nothing else; what a job needs beyond that is its own', async (t) => {
   const writing = {}
   for (const file of workflows) {
@@ -92,14 +92,14 @@ test('no workflow runs with the rights of the repository on the code of a strang
   for (const file of workflows) t.notOk('pull_request_target' in parse(file).toJS().on, file)
 })
 
-// Users, from actions and packages with a known fault that nobody looks at.
+// Protects users from actions and packages with known vulnerabilities.
 test('Dependabot looks after the actions and the packages', async (t) => {
   const { version, updates } = parse('dependabot.yml').toJS()
   t.equal(version, 2)
   t.same(updates.map((update) => update['package-ecosystem']).sort(), ['github-actions', 'npm'])
 })
 
-// Contributors, from a suite that only one of the two runs.
+// Protects contributors from a suite that runs in only one of the two.
 test('CI has a job for each suite of .ci/run and for what it leaves out, and one for each cell of the matrix', async (t) => {
   const lists = jobs()
   const { jobs: { systems, ...all } } = parse('workflows/ci.yml').toJS()
@@ -118,7 +118,7 @@ test('CI has a job for each suite of .ci/run and for what it leaves out, and one
   t.ok(all.bench.steps.some(({ run }) => run?.includes('$GITHUB_STEP_SUMMARY')), 'the bench is in the summary')
 })
 
-// The publisher, from a version that cannot be published again.
+// Protects the publisher from an incomplete version, which cannot be published again.
 test('a release needs its tag, its date and what the publisher fills in', async (t) => {
   const manifest = { version: '1.2.3', repository: { url: 'git+https://host.example/a.git' }, bugs: { url: 'https://host.example/issues' }, homepage: 'https://host.example' }
   const changelog = '# Changelog\n\n## 1.2.3 - 2027-01-31\n'

@@ -1,6 +1,6 @@
 'use strict'
 
-// What an error is called: the same on its span, on the records of its lines and as `error.type`, unless the line hides it.
+// An error has the same type on its span, on the records of its lines and in `error.type`, unless the line hides it.
 // Feature: logs
 
 const { test } = require('tap')

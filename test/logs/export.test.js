@@ -1,6 +1,6 @@
 'use strict'
 
-// Which lines are exported, with which trace, and what becomes of them.
+// Which lines are exported, with which trace, and what happens to them.
 // Feature: logs
 
 const { execFileSync } = require('node:child_process')

@@ -1,6 +1,6 @@
 'use strict'
 
-// `logs: { buffer: 'debug' }`: the debug lines of requests that fail, and of no others.
+// `logs: { buffer: 'debug' }`: debug lines of requests that fail, and of no other requests.
 // Feature: logs
 
 const { once } = require('node:events')
@@ -12,7 +12,7 @@ const { loggingApp, isAccounted } = require('../support/logging-app')
 const { runInChild } = require('../support/child')
 const { without } = require('../support/features')
 
-const SLOW_MS = 300 // a busy machine does not make /ok slow
+const SLOW_MS = 300 // so long that /ok is not slow on a busy machine
 const said = (lines) => lines.map((line) => JSON.parse(line)).filter(({ msg }) => /^(?:ok|bad|slow|late|own|out)/.test(msg)).map(({ msg, buffered = false }) => [msg, buffered])
 
 function routes (app) {
@@ -25,7 +25,7 @@ function routes (app) {
     log.debug({ step: 1 }, 'bad 1')
     await trace.withSpan('step', async () => log.child({ part: 'cart' }).trace('bad unseen'))
     log.info('bad 2')
-    for (const at = Date.now(); Date.now() < at + 2;) await turn() // the lines before are of an earlier time
+    for (const at = Date.now(); Date.now() < at + 2;) await turn() // so that the previous lines have an earlier time
     log.child({ part: 'cart' }).debug('bad 3')
     throw new Error('no')
   })
@@ -231,7 +231,7 @@ test('a logger whose level is lowered while a request runs, and listeners of its
   app.log.on('level-change', () => { changes++ })
   await app.inject('/')
   t.same(said(lines), [['ok printed', false]])
-  t.equal(changes, 3) // of the test, none of light-trace
+  t.equal(changes, 3) // by the test, not by light-trace
 })
 
 test('the largest holder gives first where memory is short', async (t) => {

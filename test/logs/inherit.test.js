@@ -1,6 +1,6 @@
 'use strict'
 
-// `inheritAttributes`: what exported log records have of their request's span.
+// `inheritAttributes`: the attributes that exported log records copy from their request's span.
 // Feature: inherit, logs
 
 const { test } = require('tap')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A record has what the line says but what is omitted, whichever of its two writers takes the line.
+// A record has all of its line except the omitted attributes, whichever of the two writers handles the line.
 // Feature: logs, omit
 
 const { test } = require('tap')
@@ -12,7 +12,7 @@ const { randomFrom } = require('../support/random')
 const OMITTED = ['f0', 'n\u20ac', 'a.b', 'deep.*', 'p.*', 'bound', 'err.secret', 'exception.message', 'f']
 const KEYS = ['f0', 'f1', 'f', 'ff', 'n\u20ac', 'a', 'a.b', 'a.bc', 'p', 'p.', 'p.q', 'pq', 'deep', 'bound', 'level0', 'time', 'other']
 
-/** What is left of the members of a line, without the words of the code that is tested. */
+/** Returns the members of a line that should remain. It shares no code with the tested code. */
 function left (value, path = '') {
   if (Array.isArray(value)) return value.map((item) => left(item, path))
   if (typeof value !== 'object' || value === null) return value
@@ -54,7 +54,7 @@ test('errors, by their names of the conventions', async (t) => {
   }
 })
 
-// Users, from lines that take several times as long once anything is omitted.
+// Lines must not take several times as long as soon as any attribute is omitted.
 test('a line of which attributes are omitted is still written in one pass, but for members of a map', async (t) => {
   const line = new OmittingLine({ attributes: 128, attributeValueLength: 100 }, { messageKey: 'msg', errorKey: 'err' }, new Omission(OMITTED))
   t.ok(line.write('{"level":30,"f0":{"a":[1]},"f1":2,"p.q":"x","msg":"m"}\n', '') > 0)

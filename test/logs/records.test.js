@@ -1,6 +1,7 @@
 'use strict'
 
-// A record says what the line says that pino printed: what redaction, serializers and formatters left out is not in it either.
+// A record has the same content as the line that pino printed. What redaction, serializers and formatters removed is not in the record
+// either.
 // Feature: logs
 
 const { inspect } = require('node:util')
@@ -11,7 +12,7 @@ const { randomFrom } = require('../support/random')
 
 const KNOWN = ['level', 'time', 'pid', 'hostname', 'msg', 'trace_id', 'span_id', 'trace_flags']
 
-/** What a record's attributes are to be by the line, for one without an error. */
+/** Returns the expected attributes of a record, from its line without an error. */
 function attributesIn (line) {
   return Object.fromEntries(Object.entries(JSON.parse(line)).filter(([key]) => !KNOWN.includes(key)))
 }
@@ -43,7 +44,7 @@ test('values of all kinds, made by chance', async (t) => {
   records.forEach(({ body, attributes, droppedAttributesCount }, i) => {
     const { msg } = JSON.parse(lines[i])
     const expected = attributesIn(lines[i])
-    // What has no number that is exact is the text of its digits; text is well-formed.
+    // Numbers that are not exact become text, and text is well-formed.
     const readable = JSON.parse(JSON.stringify(expected), (_, value) => typeof value === 'string' ? value.toWellFormed() : typeof value === 'number' && Number.isInteger(value) && Math.abs(value) >= 1e15 ? `${value}` : value)
     const found = JSON.parse(JSON.stringify(attributes, (_, value) => typeof value === 'number' && Number.isInteger(value) && Math.abs(value) >= 1e15 ? `${value}` : value))
     if (JSON.stringify(found) !== JSON.stringify(readable)) t.same(found, readable, lines[i])
@@ -182,7 +183,7 @@ test('a line that is no JSON is the body', async (t) => {
   t.same(second.attributes, { a: 1 })
 })
 
-// Where each quotation mark were looked at to the end, a megabyte would take a quarter of an hour.
+// If each quotation mark started a scan to the end, a megabyte would take a quarter of an hour.
 test('a line that is cut, of a megabyte, is the body', async (t) => {
   const cut = (line) => line.slice(0, -100) + '\n'
   const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.includes('"cut":') ? cut(line) : line } } })
@@ -299,7 +300,7 @@ test('what a logger meets: circles, BigInt, getters that throw, binary, a null p
   for (const value of [circle, { n: 2n ** 70n }, { throwing }, { bytes: Buffer.from([0, 255]) }, { plain: Object.assign(Object.create(null), { a: 1 }) }, { holes: [1, , 3] }, { date: new Date(NaN) }, { map: new Map([[1, 2]]) }, { half: '\ud83d', '\udc00': 1 }, { json: { toJSON () { throw new Error('never') } } }]) { // eslint-disable-line no-sparse-arrays
     try {
       app.log.info({ value }, 'said')
-    } catch {} // pino's own
+    } catch {} // thrown by pino itself
   }
   const records = await exported()
   t.equal(records.length, lines.length)

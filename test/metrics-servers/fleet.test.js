@@ -1,7 +1,7 @@
 'use strict'
 
-// The rules and the dashboard of examples/fleet, against a real promtool, and a real Prometheus that has scraped
-// applications which did all that a panel is about: errors, calls that succeed and fail, queries, and losses.
+// Tests the rules and the dashboard of examples/fleet with a real promtool, and with a real Prometheus. It scrapes applications that did
+// everything that the panels show: errors, calls that succeed and fail, queries, and losses.
 
 const { spawnSync } = require('node:child_process')
 const { readFileSync } = require('node:fs')
@@ -20,7 +20,7 @@ const FLEET = join(__dirname, '..', '..', 'examples', 'fleet')
 const RULES = join(FLEET, 'prometheus', 'rules.yml')
 const dashboard = require('../../examples/fleet/grafana/light-trace.json')
 const redis = tracingChannel('node-redis:command')
-const ROUNDS = 2 // a rate needs a difference between two scrapes
+const ROUNDS = 2 // a rate needs two different scrapes
 
 test('promtool accepts the rules, and its unit tests of them pass', async (t) => {
   for (const args of [['check', 'rules', RULES], ['check', 'config', join(FLEET, 'prometheus', 'prometheus.yml')], ['test', 'rules', join(FLEET, 'prometheus', 'rules.test.yml')]]) {
@@ -74,7 +74,7 @@ test('the dashboard can be imported: ids are unique, panels do not overlap, each
   }
 })
 
-/** An application whose collector refuses what comes first, then a part, then nothing, and a Prometheus that scrapes it. */
+/** An application whose collector refuses the first request, then rejects part of the next, then accepts everything, and a Prometheus that scrapes it. */
 async function scrapedShop (t) {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 400 }, { partialSuccess: { rejectedSpans: 1, errorMessage: 'no' } }, { status: 200 }]
@@ -101,7 +101,7 @@ async function scrapedShop (t) {
     await app.lightTrace.flush()
   }
   await round() // refused
-  await round() // taken but for one
+  await round() // one span is rejected
   t.match(app.lightTrace.stats().spans, { rejected: 1, dropped: { non_retryable: Number } })
   const prometheus = await startPrometheus(t, METRICS_PROMETHEUS, {
     config: `

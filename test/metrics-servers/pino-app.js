@@ -1,6 +1,6 @@
 'use strict'
 
-// One application whose log lines become records twice, once by each. Prints both.
+// An application whose log lines become records twice, by light-trace and by instrumentation-pino. Prints both.
 
 const { join } = require('node:path')
 const peer = (name) => require(join(process.env.METRICS_PEERS, 'node_modules', name))

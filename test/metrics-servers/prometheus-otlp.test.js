@@ -1,6 +1,6 @@
 'use strict'
 
-// A current Prometheus takes the metrics as OTLP, and answers what people ask of it.
+// A current Prometheus accepts the metrics as OTLP, and answers common queries.
 
 const { test } = require('tap')
 const { setTimeout: pause } = require('node:timers/promises')
@@ -45,7 +45,7 @@ for (const [histograms, temporality] of [['explicit', 'cumulative'], ['exponenti
     const [errors] = await prometheus.query(count('error_type!=""'))
     t.match(errors, { metric: { http_route: '/boom', error_type: 'TypeError', http_response_status_code: '500' }, value: [Number, '1'] })
 
-    await pause(10) // a sample of its own: Prometheus counts time in milliseconds
+    await pause(10) // so that this is a separate sample; Prometheus counts time in milliseconds
     await send(5)
     await prometheus.query(count('http_route="/users/:id"'), ([{ value }]) => value[1] === '10')
     const perRoute = isNative ? `histogram_count(sum by (http_route) (rate(${duration}[1m])))` : `sum by (http_route) (rate(${duration}_count[1m]))`

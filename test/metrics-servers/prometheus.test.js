@@ -1,6 +1,6 @@
 'use strict'
 
-// A real Prometheus server scrapes the path of an application, and answers what people ask of it.
+// A real Prometheus server scrapes an application's metrics path, and answers common queries.
 
 const { spawnSync } = require('node:child_process')
 const { test } = require('tap')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Through rotel, a collector that shares no code with light-trace: what it understood it sends on, and that is compared
-// with what was recorded.
+// Metrics through rotel, a collector that shares no code with light-trace. It forwards what it decoded, which is compared with the recorded
+// values.
 
 const { test } = require('tap')
 const { setTimeout: pause } = require('node:timers/promises')

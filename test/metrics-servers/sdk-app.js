@@ -1,6 +1,7 @@
 'use strict'
 
-// One application whose requests are counted twice, once by each. Prints both, without the durations themselves.
+// An application whose requests are counted twice, by light-trace and by instrumentation-http. Prints both, without the durations
+// themselves.
 
 const { join } = require('node:path')
 const peer = (name) => require(join(process.env.METRICS_PEERS, 'node_modules', name))
@@ -9,7 +10,7 @@ const { MeterProvider, InMemoryMetricExporter, PeriodicExportingMetricReader, Ag
 
 const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
 const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1e9 })] })
-// Its own provider and none in the API's slot: there light-trace would record through it. No outgoing calls.
+// The provider is not registered with the API, or light-trace would record through it. Outgoing calls are not instrumented.
 const instrumentation = new HttpInstrumentation({ disableOutgoingRequestInstrumentation: true })
 instrumentation.setMeterProvider(provider)
 instrumentation.enable()
@@ -47,7 +48,7 @@ async function main () {
   await app.close()
 }
 
-/** As text. error.type is left out: instrumentation-http has it since 0.221, for a status as its number only. */
+/** Returns a series as text. error.type is left out, because instrumentation-http has it only since 0.221, and only as the number of a status. */
 function series (attributes, count, bounds) {
   const shown = Object.entries(attributes).filter(([key]) => key !== 'error.type').map(([key, value]) => `${key}=${value}`).sort()
   return `${shown.join(' ')} count=${count} bounds=${bounds.join()}`

@@ -1,7 +1,8 @@
 'use strict'
 
-// The same requests, counted by light-trace and by @opentelemetry/instrumentation-http into the SDK's InMemoryMetricExporter, and
-// the same log lines, read by light-trace and by @opentelemetry/instrumentation-pino: series by series and record by record they agree.
+// Compares light-trace with OpenTelemetry's instrumentations. The same requests are counted by light-trace and by
+// @opentelemetry/instrumentation-http with the SDK's InMemoryMetricExporter. The same log lines are read by light-trace and by
+// @opentelemetry/instrumentation-pino. All series and records agree.
 
 const { test } = require('tap')
 const { join } = require('node:path')
@@ -22,7 +23,7 @@ test('light-trace and instrumentation-pino agree about the same lines', async (t
   t.equal(code, 0, stderr)
   const { ours, theirs } = JSON.parse(stdout)
   t.ok(ours.length >= 10)
-  // Fastify writes it before any hook has run: ours has the trace of its request all the same.
+  // Fastify writes this line before any hook runs. Our record has the trace of the request anyway.
   const isFirst = ({ body }) => body === 'incoming request'
   t.ok(ours.filter(isFirst).every(({ traceId, spanId }) => /^[0-9a-f]{32}$/.test(traceId) && /^[0-9a-f]{16}$/.test(spanId)))
   t.same(ours, theirs.map((record, i) => isFirst(record) ? { ...record, traceId: ours[i].traceId, spanId: ours[i].spanId } : record))

@@ -18,7 +18,7 @@ const work = async (tools, jumpMs, temporality) => {
   const wall = Date.now
   let jumped = 0
   Date.now = () => wall() + jumped
-  const { Fastify, lightTrace } = tools // loaded here, and takes the clock
+  const { Fastify, lightTrace } = tools // loaded here, when it takes the patched clock
   const app = Fastify()
   await app.register(lightTrace, { metrics: { temporality } })
   app.get('/', async () => 'x')
@@ -36,7 +36,7 @@ for (const temporality of ['cumulative', 'delta']) {
       const sink = await startMetricSink(t)
       const { stderr } = await runInChild(t, work, { args: [jumpMs, temporality], env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
       t.equal(stderr, '')
-      // The decoder refuses a point that starts after its time.
+      // The decoder fails on a point that starts after its time.
       const points = sink.exports.flatMap(({ metrics }) => metrics).filter(({ name }) => name === DURATION).map(({ points: [point] }) => point)
       t.ok(points.length >= 3)
       if (temporality === 'delta') t.equal(points.reduce((sum, { count }) => sum + count, 0), 3, 'every request once')

@@ -6,7 +6,8 @@ const { measuredApp, points } = require('../support/measured-app')
 const { startMetricSink } = require('../support/metric-sink')
 const { without } = require('../support/features')
 
-// Of OTEL_METRICS_EXEMPLAR_FILTER, for a request that is sampled and one that is not, and for their calls of an instrument.
+// By OTEL_METRICS_EXEMPLAR_FILTER: whether a sampled and an unsampled request have exemplars, on the request metrics and on the instruments
+// that they call.
 const EXPECTED = {
   always_on: { '/sampled': true, '/unsampled': true },
   trace_based: { '/sampled': true, '/unsampled': false },

@@ -11,7 +11,7 @@ const { runInChild } = require('../support/child')
 const { startMetricSink } = require('../support/metric-sink')
 
 const DURATION = 'http.server.request.duration'
-const SOON = 5 // ms: an interval that tests can wait for
+const SOON = 5 // ms, short enough for tests to wait
 
 async function measuredApp (t, { sink, ...options } = {}) {
   sink ??= await startMetricSink(t)
@@ -23,7 +23,7 @@ async function measuredApp (t, { sink, ...options } = {}) {
   return { app, sink }
 }
 
-const POINTS = 7 // of a collection after one request: its duration, and the six numbers of otel.sdk.*
+const POINTS = 7 // per collection after one request: its duration, and the six numbers of otel.sdk.*
 const counts = ({ metrics }) => metrics.find(({ name }) => name === DURATION)?.points.reduce((sum, { count }) => sum + count, 0) ?? 0
 
 test('spans and metrics share one connection, and go to two paths with the same headers', async (t) => {
@@ -52,7 +52,7 @@ test('metrics are sent at each interval, and not when nothing asks for it', asyn
 test('an interval that is longer than a timer can be, or endless, sends nothing before its time', async (t) => {
   const { random } = Math
   t.teardown(() => { Math.random = random })
-  Math.random = () => 0.999 // the first is due after one interval and a half
+  Math.random = () => 0.999 // the first export is due after one and a half intervals
   const late = []
   for (const intervalMs of [Infinity, 2 ** 31 - 1, 20 * 86_400_000]) late.push(await measuredApp(t, { metrics: { intervalMs } }))
   process.env.OTEL_METRIC_EXPORT_INTERVAL = '2000000000'
@@ -130,10 +130,10 @@ test('in an outage a cumulative export is replaced by a newer one', async (t) =>
 })
 
 test('a collector that answers 503 without Retry-After, or refuses connections, is asked again before the next interval', async (t) => {
-  const intervalMs = 8000 // three attempts are over after a quarter of a second
+  const intervalMs = 8000 // three attempts take a quarter of a second
   const { random } = Math
   t.teardown(() => { Math.random = random })
-  Math.random = () => 0 // the first export is after half of the interval, and the waits are the shortest
+  Math.random = () => 0 // the first export is after half the interval, and waits are as short as possible
   await Promise.all([true, false].map(async (isUp) => {
     const sink = await startMetricSink(t)
     sink.answer = () => ({ status: 503 })
@@ -193,7 +193,7 @@ test('a Retry-After is honoured by interval and retry alike, and not by a flush'
   sink.answer = (path) => path === '/v1/metrics' ? { status: 429, headers: { 'retry-after': '100' } } : { status: 200 }
   await app.inject('/users/1')
   await sink.until(() => sink.requests.some(({ path }) => path === '/v1/metrics'))
-  const clock = await measuredApp(t, { metrics: { intervalMs: SOON } }) // that some intervals are over
+  const clock = await measuredApp(t, { metrics: { intervalMs: SOON } }) // a clock: its exports show that several intervals have passed
   await clock.app.inject('/users/1')
   await clock.sink.until(() => clock.sink.exports.length > 5)
   t.equal(sink.requests.filter(({ path }) => path === '/v1/metrics').length, 1)

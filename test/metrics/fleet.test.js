@@ -1,6 +1,6 @@
 'use strict'
 
-// A thousand processes that start in the same moment, in virtual time: how many of them export metrics in one second.
+// A thousand processes that start at the same time, in virtual time: how many of them export metrics in the same second.
 
 const { test } = require('tap')
 const { firstAfterMs } = require('../../lib/features/metrics/reader')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What metrics keep of attributes is bounded by bytes, whatever values an application gives.
+// The bytes of attributes that metrics keep are bounded, whatever values an application passes.
 
 const { setImmediate } = require('node:timers/promises')
 const v8 = require('node:v8')
@@ -29,7 +29,7 @@ async function heldBy (t, measure) {
   return await bytesInUse() - before
 }
 
-/** V8 frees the memory of dead buffers in a thread of its own, after the collection that found them. */
+/** V8 frees the memory of dead buffers in a separate thread, after the garbage collection that found them. */
 async function bytesInUse () {
   let least = Infinity
   for (let i = 0; i < 10; i++) {
@@ -41,7 +41,7 @@ async function bytesInUse () {
   return least
 }
 
-// A flat text of one byte a character.
+// A flat one-byte string.
 const long = (i, length = 50_000) => Buffer.alloc(length, `${i}_`).toString('latin1')
 
 test('long values that are one series when they are cut', async (t) => {

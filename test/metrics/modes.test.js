@@ -1,6 +1,6 @@
 'use strict'
 
-// Metrics count the same whoever makes the spans, and however a request comes.
+// Metrics count the same with any provider of spans and for any kind of request.
 // Feature: metrics
 
 const http2 = require('node:http2')

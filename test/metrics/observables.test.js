@@ -1,13 +1,13 @@
 'use strict'
 
-// What observable instruments count, over many collections: what a backend adds up is what the callbacks have said, once.
+// What observable instruments count over many collections: the sum that a backend computes is what the callbacks reported, counted once.
 // https://opentelemetry.io/docs/specs/otel/metrics/sdk/#asynchronous-instrument-cardinality-limits
 
 const { test } = require('tap')
 const clock = require('../../lib/runtime/timers')
 const { newRegistry, newMeter, encodeAll } = require('./support')
 
-/** Collects `rounds` of values by key one after the other, and answers what was exported of each: value by key. */
+/** Collects `rounds` of values by key one after the other. Returns for each round the exported values by key. */
 async function collected (rounds, settings, create = 'createObservableCounter') {
   const registry = newRegistry({ temporality: 'delta', seriesMax: 10, ...settings })
   let values = {}

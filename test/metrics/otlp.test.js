@@ -40,7 +40,7 @@ test('a histogram arrives with its buckets, bounds, sum, minimum and maximum', a
   t.equal(point.min, 0.001)
   t.equal(point.max, 11)
   t.equal(point.sum, 0.001 + 0.005 + 0.0051 + 10 + 11 + 0.3)
-  const [time, driftMs] = [Number(point.time / 1000000n), 50] // by which the anchor may be off
+  const [time, driftMs] = [Number(point.time / 1000000n), 50] // the anchor may differ by this much
   t.ok(time >= before - driftMs && time <= Date.now() + driftMs)
 })
 

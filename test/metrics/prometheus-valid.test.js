@@ -1,6 +1,6 @@
 'use strict'
 
-// One instrument of a library must not break the scrape of all others: Prometheus takes a text as a whole or not at all.
+// One instrument of a library must not break the scrape of all others, because Prometheus rejects a text as a whole.
 
 const { test } = require('tap')
 const Fastify = require('fastify')

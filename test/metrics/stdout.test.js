@@ -1,7 +1,7 @@
 'use strict'
 
-// Metrics on standard output, read back by protobufjs' own JSON reader with OpenTelemetry's .proto files, and compared with
-// what the bytes say. Ids, which OTLP writes in hex and protobuf's mapping in base64, are turned round before.
+// Metrics on standard output. They are read back with protobufjs' JSON reader and OpenTelemetry's .proto files, and compared with the
+// binary export. Ids are converted before that, because OTLP writes them in hex and protobuf's JSON mapping in base64.
 
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
@@ -140,7 +140,7 @@ function withBytes (value) {
     [key, /^(?:trace|span)Id$/.test(key) ? Buffer.from(member, 'hex').toString('base64') : withBytes(member)]))
 }
 
-// Two registries start at two times.
+// Ignores the start times, because the two registries start at different times.
 function comparable (metrics) {
   return metrics.map((metric) => ({
     ...metric,

@@ -1,6 +1,6 @@
 'use strict'
 
-// A registry as an application has it, and its export as a collector reads it.
+// A registry like an application's, and its export as a collector decodes it.
 
 const { Scope } = require('../../lib/span/recording-span')
 const { MetricRegistry } = require('../../lib/features/metrics/registry')
@@ -33,7 +33,7 @@ function newMeter (registry, name = 'shop', version) {
   return provider.getMeter(name, version)
 }
 
-/** All batches of one collection, decoded. */
+/** Returns all batches of one collection, decoded. */
 function encodeAll (registry, { encoder = new MetricEncoder(), nowMs = clock.now(), sinceMs = -1 } = {}) {
   clock.anchor()
   const prefix = new ExportRequestPrefix({ attributes: { 'service.name': 'test' } })

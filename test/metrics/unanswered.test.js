@@ -1,15 +1,15 @@
 'use strict'
 
-// Callbacks whose promise does not settle. The clock is ours: what a round waits at most is over at once.
+// Callbacks whose promise does not settle. The test replaces the timers, so that the longest wait of a round takes no time.
 // Alone in its process: the timers are replaced before light-trace reads them.
 
 const { setTimeout } = globalThis
-let holding = 0 // timers of ours that hold the process
+let holding = 0 // our timers that keep the process alive
 globalThis.setTimeout = (fn, ms, ...args) => {
   const timer = setTimeout(fn, ms === 5000 ? 1 : ms, ...args)
   if (ms !== 5000) return timer
   holding++
-  return { unref () { holding-- } } // nothing else holds the process
+  return { unref () { holding-- } } // nothing else keeps the process alive
 }
 
 const { test } = require('tap')

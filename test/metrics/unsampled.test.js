@@ -1,6 +1,6 @@
 'use strict'
 
-// Requests without a span are counted as those with one: the same number, the same attributes, however they end.
+// Requests without a span are counted like those with a span: the same number and the same attributes, however they end.
 
 const http = require('node:http')
 const { once } = require('node:events')
@@ -11,7 +11,7 @@ const { connect, signal, inOrder } = require('../support/raw-client')
 
 const NODE_MAJOR = Number(process.versions.node.split('.')[0])
 
-/** How often each series was counted in `scenario`, with every request sampled and with none. */
+/** Returns the count of each series after `scenario`, with every request sampled and with none sampled. */
 async function bothWays (t, routes, scenario, options = {}) {
   const counts = []
   for (const sampler of [1, 0]) {
@@ -181,7 +181,7 @@ test('a socket that the application has taken from its response is no request an
     const client = await connect(port)
     await client.request('GET', '/taken').closed
   })
-  // Before, a connection closes all that was open on it: see lib/fastify/response-end.js.
+  // Before Node 24, a connection that closes also closes everything that is open on it. See lib/fastify/response-end.js.
   if (NODE_MAJOR >= 24) t.same(counts, { [ok('/users/:id')]: 1 })
 })
 

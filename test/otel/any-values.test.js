@@ -1,6 +1,6 @@
 'use strict'
 
-// Attribute values of API 1.10: everything that OTLP has a value for, in the bytes and on the spans that processors get.
+// Attribute values of API 1.10: all types of values that OTLP has, in the bytes and on the spans that processors get.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

@@ -1,7 +1,7 @@
 'use strict'
 
 // Feature: b3
-// sdk-interop.js has OpenTelemetry's own package, and its headers.
+// sdk-interop.js tests OpenTelemetry's own package and its headers.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

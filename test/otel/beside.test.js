@@ -1,6 +1,6 @@
 'use strict'
 
-// Span processors beside an exporter in code: the processors see every span, and the exporter sends it natively.
+// Span processors together with an exporter in code. The processors see every span, and the exporter sends it natively.
 // Feature: sdk
 
 const http = require('node:http')
@@ -13,7 +13,7 @@ const { startSink } = require('../support/otlp-sink')
 const { startMetricSink } = require('../support/metric-sink')
 const { tracedApp } = require('../support/traced-app')
 
-/** A processor that remembers what it was called with, and does what `extra` does. */
+/** A processor that records its calls, and then calls the method of `extra`. */
 function seeing (calls, extra = {}) {
   const see = (method) => (span, ...more) => {
     calls.push(span === undefined ? method : `${method} ${span.name}`)
@@ -106,7 +106,7 @@ test('processors that throw, reject or hang harm neither a span nor the close', 
 })
 
 test('a flush hangs neither by a processor nor by a collector', async (t) => {
-  const server = http.createServer(() => {}).listen(0, '127.0.0.1') // it never answers
+  const server = http.createServer(() => {}).listen(0, '127.0.0.1') // never answers
   await once(server, 'listening')
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const hanging = { onStart () {}, onEnd () {}, forceFlush: () => new Promise(() => {}), shutdown: () => new Promise(() => {}) }

@@ -1,7 +1,7 @@
 'use strict'
 
-// SDK mode with a provider whose spans throw in every method, as a processor's onEnd makes them: the application never notices, each
-// span is ended once, and nothing of ours calls them but the one guard.
+// SDK mode with a provider whose spans throw in every method, as a failing onEnd of a processor can cause. The application notices nothing,
+// each span is ended once, and our code calls them only through its one guard.
 // Feature: sdk
 
 const diagnosticsChannel = require('node:diagnostics_channel')
@@ -18,7 +18,7 @@ const { tellingLogger } = require('../support/telling-logger')
 const LIB = path.join(__dirname, '../../lib')
 const METHODS = ['setAttribute', 'setAttributes', 'addEvent', 'addLink', 'addLinks', 'setStatus', 'updateName', 'recordException', 'end', 'isRecording']
 
-/** A provider whose spans throw in these methods. `calls`: the name of each span, with the method, and the function that called it. */
+/** A provider whose spans throw in these methods. `calls`: the span's name, the method, and the calling function, for each call. */
 function brokenProvider (broken = METHODS) {
   const calls = []
   let count = 0
@@ -38,10 +38,11 @@ function brokenProvider (broken = METHODS) {
   return { calls, getTracer: () => ({ startSpan }), forceFlush: async () => {}, shutdown: async () => {} }
 }
 
-// A wait that has a span takes more than a millisecond, and more than one turn of the event loop, at whose end a timer may fire.
+// A wait has a span only if it takes more than a millisecond and more than one turn of the event loop. A timer may fire at the end of a
+// turn.
 const nextTurn = () => new Promise((resolve) => setTimeout(() => setImmediate(setImmediate, resolve), 5))
 
-// pg's client in a few lines.
+// A minimal imitation of pg's client.
 class Client {
   host = 'db.internal'
   async query () { return { rows: [1] } }

@@ -1,15 +1,14 @@
 'use strict'
 
-// What must hold with every pair of API and SDK: the same requests give the same tree of spans, whoever
-// makes them and whichever way they go. Run by contract.test.js with what this repository has installed,
-// and in test/fixtures/api-* with the pairs that users have.
+// What must hold with every pair of API and SDK: the same requests give the same tree of spans, with any provider and any way of export.
+// contract.test.js runs it with the packages of this repository, test/fixtures/api-* with the pairs that users have.
 
 const assert = require('node:assert/strict')
 const { startSink } = require('../support/otlp-sink')
 
 const CALLER = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'a=b' }
 
-// Every request that is made in each mode, and what comes of it.
+// The requests that are made in each mode, and the resulting spans.
 const TREE = [
   'SERVER GET /users/:id [http.route=/users/:id url.path=/users/7 url.query=a=1 http.response.status_code=200] under b7ad6b7169203331',
   '  INTERNAL by hand []',
@@ -220,7 +219,7 @@ function contract (test, kit) {
   }
 }
 
-/** The ways that spans can go. Each answers what is registered with, and how the spans are had. */
+/** The ways to create and export spans. Each returns the options to register with, and a function that returns the spans. */
 function modes (kit) {
   const { api, Fastify } = kit
   assert.ok(Fastify)
@@ -314,7 +313,7 @@ function routes (app, api, lightTrace) {
   where(app, api, lightTrace)
 }
 
-/** POST /where tells at each place of a request's way whether the API's active span and `current()` are the request's. */
+/** POST /where: reports at each stage of a request whether the API's active span and `current()` are the request's. */
 function where (app, api, lightTrace) {
   let finish
   app.late = new Promise((resolve) => { finish = resolve })
@@ -349,12 +348,12 @@ async function requests (app) {
   for (const url of ['/fail', '/nowhere', '/named', '/bad']) await app.inject(url)
 }
 
-/** The lines of each trace, in an order of their own: spans of two requests may arrive in two deliveries. */
+/** Returns the lines of each trace, sorted, because the spans of two requests may arrive in either order. */
 function traces (lines) {
   return lines.join('\n').split(/\n(?=SERVER)/).sort()
 }
 
-/** One line for each span, children under their parents, in the order in which they came. */
+/** Draws one line for each span, with children under their parents, in the order of arrival. */
 function draw (spans) {
   const ids = new Set(spans.map(({ spanId }) => spanId))
   const lines = []
@@ -383,7 +382,7 @@ function balanced (app) {
   assert.equal(spans.accepted, spans.handedOver)
 }
 
-/** As ORMs do it: it knows nothing but the API, starts spans by options, and makes some of them afterwards. */
+/** Like an ORM. It only knows the API, starts spans with options, and creates some of them after the fact. */
 async function query (api) {
   const tracer = api.trace.getTracer('orm', '1')
   return tracer.startActiveSpan('client:operation', { kind: 0 }, async (operation) => {

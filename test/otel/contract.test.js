@@ -1,6 +1,6 @@
 'use strict'
 
-// The contract with what this repository has installed. `npm run test:suite -- interop` runs it with other pairs.
+// Runs the contract with the packages of this repository. `npm run test:suite -- interop` runs it with other pairs.
 // Feature: sdk
 
 const { AsyncLocalStorage } = require('node:async_hooks')
@@ -9,7 +9,7 @@ const api = require('@opentelemetry/api')
 const sdk = require('@opentelemetry/sdk-trace-base')
 const { contract } = require('./contract')
 
-// What @opentelemetry/context-async-hooks does, as far as it is asked here.
+// The part of @opentelemetry/context-async-hooks that these tests use.
 class ContextManager {
   #storage = new AsyncLocalStorage()
   active () { return this.#storage.getStore() ?? api.ROOT_CONTEXT }

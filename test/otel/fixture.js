@@ -1,6 +1,6 @@
 'use strict'
 
-// Run by scripts/apps.js in each fixture package: the contract, and the other OpenTelemetry packages that are installed only there.
+// scripts/apps.js runs this in each fixture package: the contract, and the other OpenTelemetry packages that are only installed there.
 
 const path = require('node:path')
 const { test } = require('node:test')

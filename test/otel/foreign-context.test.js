@@ -1,7 +1,7 @@
 'use strict'
 
-// A propagator of another format puts more into its Context than a span: B3's debug flag, keys of its own. It reads
-// them again when it writes the headers of a call.
+// A propagator of another format puts more than a span into its Context, e.g. B3's debug flag or its own keys. It reads them again when it
+// writes the headers of a call.
 
 const { test } = require('tap')
 const { createContextKey, propagation, context, trace } = require('@opentelemetry/api')

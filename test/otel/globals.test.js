@@ -1,6 +1,6 @@
 'use strict'
 
-// What is registered with the process, and what is not. Each in a process of its own, which says as JSON what it saw.
+// What is registered globally and what is not. Each test runs in a separate process, which prints its observations as JSON.
 
 const { test } = require('tap')
 const { mkdirSync, writeFileSync, readFileSync, cpSync } = require('node:fs')
@@ -13,7 +13,7 @@ const SLOTS = "globalThis[Symbol.for('opentelemetry.js.api.1')]"
 const PROCESSOR = '{ onStart () {}, onEnd: (span) => spans.push(span.name), async forceFlush () {}, async shutdown () {} }'
 const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules', '@opentelemetry', 'api', 'package.json')))
 
-// P03: it is a peer that is not optional, and still nothing of ours needs it
+// P03: the API is a required peer dependency, but light-trace does not need it to be loaded
 test('the API is not loaded by us, and finds us when it is loaded later', { skip: without('sdk') }, async (t) => {
   const { seen, spans, after } = await run(t, `
     const app = Fastify()
@@ -34,7 +34,7 @@ test('the API is not loaded by us, and finds us when it is loaded later', { skip
   t.equal(after, null, 'nothing is left behind')
 })
 
-// P02, as the two that follow
+// P02, and the two tests that follow
 test('another version that has registered already: nothing is added, and it is logged', async (t) => {
   const { seen, after, stderr } = await run(t, `
     ${SLOTS} = { version: '1.4.1', metrics: {} }
@@ -180,7 +180,7 @@ test('nothing is patched', async (t) => {
   t.same(seen, [{ same: true, name: 'handler', length: 2 }, [], true, false, []])
 })
 
-/** Runs `code` as an application in a directory of its own. */
+/** Runs `code` as an application in its own directory. */
 async function run (t, code, { apiVersion, copy = false } = {}) {
   const directory = t.testdir({})
   if (apiVersion !== undefined) {
@@ -199,7 +199,7 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
     async function app () {${code}
     }
     app().then(() => console.log(JSON.stringify({ seen, spans, after: ${SLOTS} ?? null })))`)
-  // NODE_OPTIONS: on Node 26 tap sets --no-warnings.
+  // tap sets --no-warnings in NODE_OPTIONS on Node 26.
   const env = { ...process.env, NODE_OPTIONS: '', COPY: join(directory, 'copy'), OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
   const { stdout, stderr } = await new Promise((resolve, reject) => {
     execFile(process.execPath, [main], { cwd: directory, env, timeout: 30_000 }, (error, stdout, stderr) => error ? reject(new Error(stderr)) : resolve({ stdout, stderr }))

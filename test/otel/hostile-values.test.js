@@ -1,7 +1,7 @@
 'use strict'
 
-// The API must not throw: whatever a value of the application's does when it is looked at, the handler goes on, and its span is
-// part of the trace. https://opentelemetry.io/docs/specs/otel/error-handling/
+// The API must not throw. Whatever an application's value does when it is read, the handler continues, and its span is part of the trace.
+// https://opentelemetry.io/docs/specs/otel/error-handling/
 
 const { test } = require('tap')
 const { EventEmitter } = require('node:events')

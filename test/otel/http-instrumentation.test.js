@@ -1,7 +1,7 @@
 'use strict'
 
-// Beside instrumentation-http, whose spans light-trace makes by the API where no SDK is there. Here stands in its place what does the
-// same with the API; sdk-interop.js has the package itself.
+// Together with instrumentation-http, which uses light-trace through the API if there is no SDK. A stub here makes the same API calls.
+// sdk-interop.js tests the real package.
 // Feature: sdk
 
 const http = require('node:http')
@@ -17,7 +17,7 @@ const { signal } = require('../support/raw-client')
 
 const NAME = '@opentelemetry/instrumentation-http'
 
-/** http.get as the instrumentation has it. */
+/** Calls http.get like the instrumentation does. */
 async function get (url) {
   const span = trace.getTracer(NAME).startSpan('GET', { kind: SpanKind.CLIENT })
   const [response] = await context.with(trace.setSpan(context.active(), span), () => once(http.get(url), 'response'))
@@ -26,7 +26,7 @@ async function get (url) {
   span.end()
 }
 
-/** A server whose requests come with a SERVER span of the instrumentation. */
+/** A server that starts a SERVER span for each request, like the instrumentation. */
 function instrumented (handler) {
   return http.createServer((request, response) => {
     const span = trace.getTracer(NAME).startSpan('GET', { kind: SpanKind.SERVER })

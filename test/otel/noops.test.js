@@ -1,6 +1,6 @@
 'use strict'
 
-// A no-op provider that somebody has registered with the API counts as nothing, also where a minifier has renamed the API's classes.
+// A no-op provider that is registered with the API is ignored, even if a minifier has renamed the API's classes.
 
 const { execFile } = require('node:child_process')
 const { join } = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Outside of any context the active one is the API's ROOT_CONTEXT itself, with which its users compare.
+// Outside of any context, the active context is the API's ROOT_CONTEXT object, since users compare with it.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -54,5 +54,5 @@ test('every hook of light-trace\'s has a name that says whose it is', async (t) 
   }
   await app.register(lightTrace, { exporter: 'none', registerGlobals: false, spans: { handler: true, hooks: ['preHandler', 'onSend', 'onError'] }, logs: true })
   t.same(names.filter((name) => !/ lightTrace[A-Z]/.test(name)), [])
-  t.ok(names.length >= 4) // onClose is asked for when the application is made; those of stages and handlers come to a route with its first request
+  t.ok(names.length >= 4) // onClose is added when the application is created. The hooks of stages and handlers are added to a route on its first request
 })

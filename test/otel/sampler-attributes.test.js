@@ -1,6 +1,6 @@
 'use strict'
 
-// What a Sampler is asked with: what the options add to a request's span at its start is there already.
+// A Sampler gets the attributes that the options add to a request's span at its start.
 
 const { test } = require('tap')
 const { without } = require('../support/features')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The conventions' version goes with the resource and with our own scope, and a tracer's schema URL with its own,
-// whichever way spans leave.
+// The schema URL of the conventions is set on the resource and on our own scope, and a tracer's schema URL on its scope, for every way of
+// export.
 
 const { test } = require('tap')
 const { trace } = require('@opentelemetry/api')
@@ -16,13 +16,13 @@ const Request = opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest
 const CONVENTIONS = /^https:\/\/opentelemetry\.io\/schemas\/1\.\d+\.0$/
 const MINE = 'https://example.com/schemas/1.2.3'
 
-// trace.getTracer of API 1.9 drops its third argument.
+// trace.getTracer of API 1.9 ignores its third argument.
 const routes = (app) => app.get('/', async () => {
   trace.getTracerProvider().getTracer('mine', '1.0.0', { schemaUrl: MINE }).startSpan('mine').end()
   return 'ok'
 })
 
-/** Scope name → schema URL, and the resource's under ''. */
+/** Returns a map from scope name to schema URL, with the resource's under ''. */
 function schemas (body) {
   const found = {}
   for (const resourceSpans of Request.decode(body).resourceSpans) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Other OpenTelemetry packages in the same process, each in a process of its own, because it hooks into `require`.
+// Other OpenTelemetry packages together with light-trace. Each test runs in a separate process, because the packages hook into `require`.
 
 const assert = require('node:assert/strict')
 const http = require('node:http')

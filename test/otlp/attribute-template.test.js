@@ -1,7 +1,7 @@
 'use strict'
 
-// Attributes that are copied from an earlier span and changed say the same as attributes that are written one by one, whatever
-// stood there before, and stay within the room that was counted. Read by a decoder that is not ours.
+// Attributes that are copied from an earlier span and then patched must equal attributes that are written one by one, whatever was in the
+// memory before, and fit into the counted space. They are read with an independent decoder.
 
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root.js')
@@ -11,13 +11,13 @@ const { writeAttributes, attributesBound, ProtoWriter } = require('../../lib/otl
 const { randomFrom } = require('../support/random')
 
 const { Span } = opentelemetry.proto.trace.v1
-const AHEAD = 7 // a template does not begin where memory does
+const AHEAD = 7 // a template does not begin at the start of memory
 
 const VALUES = ['', 'x', 'a value of twenty ch', 'another of twenty ch', 'ä value of twenty cha', '日本', '🦊', 'lone \ud800', 'x'.repeat(64), 'x'.repeat(65), 'y'.repeat(300),
   0, -0, 1, 127, 128, 16383, 16384, 2 ** 31 - 1, 2 ** 31, 2 ** 53 - 1, 2 ** 53, -1, 0.5, NaN, Infinity, true, false, null,
   [], [1, 'a'], [[1]], {}, { a: { b: 1 } }, new Uint8Array([1, 2, 3])]
 
-/** What `write` wrote into memory that is full of something else. */
+/** Returns what `write` wrote into memory that was filled with other bytes. */
 function written (bound, write) {
   const bytes = Buffer.alloc(AHEAD + bound + 16, 0xee)
   const writer = new ProtoWriter()
@@ -48,7 +48,7 @@ test('whatever changes from span to span, each says what it was given', async (t
     const keys = Array.from({ length: count }, (_, i) => `template.${count}.${i}`)
     const shape = shapeOf(keys)
     let values = keys.map(() => one(VALUES))
-    for (let n = 0; n < 300; n++) { // so many that it is made anew in between
+    for (let n = 0; n < 300; n++) { // so many that the template is rebuilt in between
       values = values.map((value) => random() < 0.2 ? one(VALUES) : value)
       check(t, keys.flatMap((key, i) => [key, values[i]]), shape, `${count} attributes, span ${n}`)
     }

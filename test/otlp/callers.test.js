@@ -1,7 +1,7 @@
 'use strict'
 
-// Behind a proxy the requests of a connection have callers of their own: some come again, some never, and what comes again is
-// copied from bytes. Each span has its own caller, whatever order they come in and whichever memory the last ones were written to.
+// Behind a proxy, each request of a connection has its own caller. Callers that occur again are copied from bytes. Each span must have its
+// own caller, in any order and whichever memory the previous ones were written to.
 
 const http = require('node:http')
 const { test } = require('tap')
@@ -31,7 +31,7 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
     const agents = [0, 1].map(() => new http.Agent({ keepAlive, maxSockets: 1 }))
     t.teardown(() => { for (const agent of agents) agent.destroy() })
     const random = randomFrom(3)
-    const one = (list) => list[Math.floor(random() * random() * list.length)] // the first ones come again more often
+    const one = (list) => list[Math.floor(random() * random() * list.length)] // the first ones occur more often
     const other = (n) => ({ agent: random() < 0.1 ? `never again ${n}` : one(AGENTS), client: random() < 0.1 ? `10.9.8.${n % 250}` : one(CLIENTS), host: one(HOSTS), protocol: one(PROTOCOLS) })
     const expected = []
     let both = [other(0), other(1)]
@@ -41,11 +41,11 @@ for (const [title, keepAlive, isUnix] of [['on two connections', true, false], [
       both.forEach((caller, i) => expected.push(attributesOf(caller, ports[i])))
       if (n % 20 === 0) await app.lightTrace.flush()
     }
-    while (app.lightTrace.stats().spans.accepted < REQUESTS) await new Promise(setImmediate) // a pipe of Windows has written when the other end has read
+    while (app.lightTrace.stats().spans.accepted < REQUESTS) await new Promise(setImmediate) // a Windows pipe completes a write only when the other side has read it
     await app.lightTrace.flush()
     const spans = sink.spans.toSorted((a, b) => numberOf(a) - numberOf(b))
     t.equal(spans.length, REQUESTS)
-    t.equal(connections, keepAlive ? 2 : REQUESTS) // of which the system may give two the same port
+    t.equal(connections, keepAlive ? 2 : REQUESTS) // the system may give two of them the same port
     t.strictSame(spans.map(callerOf), expected)
   })
 }
@@ -74,7 +74,7 @@ function attributesOf ({ agent, client, host, protocol = 'http' }, port) {
   }
 }
 
-/** Resolves with the port that the request came from, if it has one. */
+/** Resolves to the port from which the request was sent, if it has one. */
 function ask (agent, where, { agent: userAgent, client, host, protocol }, n) {
   return new Promise((resolve, reject) => {
     const headers = {

@@ -1,6 +1,6 @@
 'use strict'
 
-// A bug in the encoder costs the span that it cannot write. The handler that ends the span sees nothing of it.
+// A bug in the encoder loses the span that it cannot write. The handler that ends the span notices nothing.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -12,7 +12,7 @@ const { startSink } = require('../support/otlp-sink')
 const FIRST = 'at the start of a chunk'
 const LATER = 'behind others'
 
-// What a bug would do: fail when a part of the span is in the chunk already.
+// Simulates a bug: fails when part of the span is already in the chunk.
 const { string } = ProtoWriter.prototype
 ProtoWriter.prototype.string = function failing (tag, value) {
   if (value === FIRST || value === LATER) throw new RangeError('out of bounds')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans that are longer than a chunk, or seem to be: they are sent whole as long as they may be, and without their largest
-// attributes, events and links where they are longer. Read back by a decoder that is not ours.
+// Spans that are longer than a chunk, or may be. They are sent complete up to the limit. Beyond it, they lose their largest attributes,
+// events and links. They are read with an independent decoder.
 
 const { test } = require('tap')
 const { without } = require('../support/features')
@@ -29,7 +29,7 @@ async function sent (t, work, { path = '/', routes, ...trace } = {}) {
   return { app, sink, spans: sink.spans, stats: app.lightTrace.stats().spans, codes: lines.map(({ code }) => code), lines, statusCode }
 }
 
-// A list of short texts: the estimate takes three bytes for each of their characters.
+// A list of short strings. The estimate assumes three bytes for each of their characters.
 const texts = (count, length, char = 'x') => Array.from({ length: count }, () => char.repeat(length))
 
 for (const [what, char, count] of [['ASCII', 'x', 4020], ['two bytes', 'ä', 2010], ['three bytes', '€', 1340], ['pairs', '😀', 1000]]) {
@@ -55,7 +55,7 @@ test('a span that just fits loses nothing, one that is a little longer loses its
     return { bytes: sink.requests[0].bytes, rest: spans[0].attributes.rest, short: spans[0].attributes.short, dropped: spans[0].droppedAttributesCount, codes }
   }
   const first = await padding(10)
-  const envelope = 2000 // resource and scope, which are no part of the span
+  const envelope = 2000 // resource and scope, which are not part of the span
   const room = SPAN_BYTES_MAX - first.bytes
   const fits = await padding(room - envelope)
   t.equal(fits.dropped, 0)
@@ -145,9 +145,9 @@ test('a child loses its largest attributes too, and a span that its user keeps s
   t.match(stats, { delivered: 2, dropped: {} })
 })
 
-// ---- of any span: what is written fits, says what the span says, and what it does not say is counted
+// ---- for any span: the written span fits and is correct, and what it leaves out is counted
 
-// Stands where the exporter stands: no estimate is good enough.
+// Replaces the exporter and accepts no estimate, so the exact size is needed.
 class CountingExporter {
   constructor (spanBytesMax) {
     this.spanBytesMax = spanBytesMax
@@ -171,12 +171,12 @@ class CountingExporter {
   dropTooLarge () { this.isTooLarge = true }
 }
 
-/** The span in a chunk. */
+/** Decodes the span of a chunk. */
 function decode (bytes) {
   return decodeSpans(Buffer.concat([new ExportRequestPrefix({ attributes: {} }).head(bytes.length), bytes]))[0]
 }
 
-/** How many of each there were: those that are written and those that are counted as dropped. */
+/** Returns how many of each there were: written plus dropped. */
 function counts ({ attributes, events, links, droppedAttributesCount, droppedEventsCount, droppedLinksCount }) {
   return [Object.keys(attributes).length + droppedAttributesCount, events.length + droppedEventsCount, links.length + droppedLinksCount]
 }

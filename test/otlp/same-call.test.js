@@ -1,7 +1,7 @@
 'use strict'
 
-// The span of a call is written from the template of where it goes, or attribute by attribute, or read as an object
-// by a processor: all of them must tell the same.
+// The span of a call is written from its target's template, or attribute by attribute, or is read as an object by a processor. All three
+// must have the same content.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const http = require('node:http')
@@ -15,7 +15,7 @@ const { fromBytes, fromObject } = require('../support/same-span')
 
 const PATHS = ['/', '/items/7', '/items?id=7&sig=secret', '/%C3%A4?b=%20', `/${'y'.repeat(490)}`, `/${'z'.repeat(511)}`, `/${'q'.repeat(3000)}`]
 const STATUSES = [200, 201, 204, 301, 302, 400, 401, 403, 404, 409, 410, 418, 422, 429, 431, 451, 500, 501, 502, 503, 504, 599]
-// Short ones are copied behind the command, others are not: empty, not ASCII, a lone surrogate, long, cut.
+// Short keys are copied behind the command. Other keys are not: empty, not ASCII, with a lone surrogate, long, or cut.
 const REDIS_KEYS = ['ä🦊', 'user:1', 'user:10', '', 'ä', '\ud800', 'k'.repeat(510), 'k'.repeat(511), 'k'.repeat(512), 'x'.repeat(5000)]
 const LIMITS = [{}, { attributes: 4 }, { attributes: 40, attributeValueLength: 1100 }, { attributeValueLength: 24 }]
 const INHERITED = { inheritAttributes: ['tenant.id', 'http.route', 'url.full'], attributes: { 'tenant.id': 'ä' } }
@@ -46,7 +46,7 @@ for (const [limits, more] of [...LIMITS.map((limits) => [limits, {}]), ...withou
   })
 }
 
-// How long it took is another time in each of two requests.
+// The duration differs between two requests.
 function withoutTime (span) {
   return { ...span, attributes: span.attributes.map(([key, value]) => [key, key === 'light_trace.repeated.duration' ? typeof JSON.parse(value) : value]) }
 }

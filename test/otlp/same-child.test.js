@@ -1,7 +1,7 @@
 'use strict'
 
-// A child that was started by its name alone is copied from a template; one of which more is said is written field by field. Both
-// tell what a processor sees of the same span.
+// A child that is started with only a name is copied from a template. A child with more fields is written field by field. Both must equal
+// what a processor sees of the same span.
 
 const { test } = require('tap')
 const { without } = require('../support/features')
@@ -23,7 +23,7 @@ const DOINGS = {
   'a dropped attribute': (span) => span.setAttribute('a', Symbol('a'))
 }
 
-/** @param {(trace: RequestContext) => void} work in a request, once for bytes and once for a processor */
+/** @param {(trace: RequestContext) => void} work in a request, once for the bytes and once for a processor */
 async function children (t, work, headers = {}) {
   const sink = await startSink(t)
   const routes = (app) => app.get('/', async ({ trace }) => { work(trace) })

@@ -1,7 +1,7 @@
 'use strict'
 
-// A span may be written from its route's template, or attribute by attribute, or be read as an object by a
-// processor. Whatever a request does, all of them must tell the same: the shapes are random, and seeded.
+// A span is written from its route's template, or attribute by attribute, or is read as an object by a processor. Whatever a request does,
+// all three must have the same content. The requests are random but seeded.
 
 const { test } = require('tap')
 const { testing } = require('../support/collector')
@@ -19,14 +19,14 @@ const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 
 test('the template, the general encoder and the object tell the same span', async (t) => {
   const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
   t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
-  const fixed = { b: 'of all requests', 'app.fixed': ['a', 'ä'], long: 'x'.repeat(30) } // for the routes' templates
+  const fixed = { b: 'of all requests', 'app.fixed': ['a', 'ä'], long: 'x'.repeat(30) } // become part of the routes' templates
   const all = [[{}], [{ attributeValueLength: 8 }], [{ attributes: 16, attributeValueLength: 24, events: 2, links: 1 }], [{}, { attributes: fixed }], [{ attributes: 16, attributeValueLength: 24 }, { attributes: fixed }], [{}, { attributes: { ...fixed, 'url.path': '/' } }],
     ...without('omit') ? [] : [[{}, { omitAttributes: ['a', 'http.route', 'url.query', 'error.type', 'exception.message', 'network.peer.*'] }]]]
   for (const [limits, more] of all) {
     if (limits.links !== undefined) Object.assign(process.env, variables)
     const sink = await startSink(t)
     const native = await tracedApp(t, { trace: { spanProcessors: undefined, exporter: { url: sink.url }, ...common(limits), ...more }, routes })
-    const beside = await startSink(t) // of an exporter that has the spans after the processor
+    const beside = await startSink(t) // for an exporter that gets the spans after the processor
     const objects = await tracedApp(t, { trace: { ...(testing !== undefined && { exporter: { url: beside.url } }), ...common(limits), ...more }, routes })
     for (const { origin } of [native, objects]) {
       const random = randomFrom(7)
@@ -49,7 +49,7 @@ function common (limits) {
   return { limits, headers: { request: ['x-n'], response: ['content-type'] }, serviceName: 'shop', attributes: (request) => shape(request).attributes }
 }
 
-// What a request does to its span is drawn from its number, in whichever app.
+// Draws what a request does with its span from its number, so that it is the same in both apps.
 function shape (request) {
   const random = randomFrom(Number(request.headers['x-n']) + 1)
   const one = (list) => list[Math.floor(random() * list.length)]

@@ -7,7 +7,7 @@ const { startSink } = require('../support/otlp-sink')
 const { decodeSpans } = require('../support/otlp-decode')
 const { field } = require('../support/otlp-encode')
 
-// Runs of spans, each of a few bytes: enough for the cut, decoded as one ResourceSpans.
+// Runs of short spans: enough to test the cut. Decodes as one ResourceSpans.
 function chunkOf (...runs) {
   let number = 0
   return Buffer.concat(runs.map((count, index) => field(0x12, Buffer.concat([

@@ -1,7 +1,7 @@
 'use strict'
 
-// What stays of a chunk when it is thinned, read by a decoder that is not ours. The spans are written by protobufjs, in the chunks
-// that our encoder writes; those of a whole application are in test/faults/thinning.test.js.
+// What remains of a chunk after thinning, read with an independent decoder. protobufjs encodes the spans, in chunks of our encoder's
+// format. test/faults/thinning.test.js uses the spans of a whole application.
 
 const { test } = require('tap')
 const { thin, LEVEL_MAX } = require('../../lib/features/thinning/thin')
@@ -12,7 +12,7 @@ const { field } = require('../support/otlp-encode')
 const CLIENT = 3
 const FAILED = { code: 2 }
 
-/** With what `thin` wants to know beside the bytes; behind them is what was there before. */
+/** A chunk with the fields that `thin` needs besides the bytes. Old bytes follow after its end. */
 function chunkOf (...runs) {
   const bytes = encodeChunk(...runs)
   return { bytes: Buffer.concat([bytes, Buffer.alloc(50, 0xff)]), length: bytes.length, failedLevel: 0, chunkBytes: bytes.length }
@@ -69,8 +69,9 @@ test('failed requests stay as they are, with what belongs to them', async (t) =>
   const child = { ...spanOf('00', { kind: CLIENT, parentSpanId: failed.spanId }), traceId: failed.traceId }
   const stay = [child, failed, spanOf('00', { kind: 1, status: FAILED })]
   const go = [
-    spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), status: FAILED }), // a call that failed, of a request that did not
-    // Kept, for `keep` marks only what the sampler has not taken: the random bits would decide what is decided by them.
+    spanOf('00', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 1), status: FAILED }), // a failed call of a request that did not fail
+    // Spans with light_trace.kept are thinned, too. `keep` marks only spans that the sampler did not take, so the mark depends on the same
+    // random bits as the thinning.
     spanOf('00', { attributes: [{ key: 'light_trace.kept', value: { stringValue: 'slow' } }], traceState: 'ot=th:0' }),
     spanOf('00', { status: { code: 1 } }), spanOf('00', { status: { message: 'not set' } }), ...Array.from({ length: 4 }, () => spanOf('00'))
   ]

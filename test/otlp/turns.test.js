@@ -1,6 +1,6 @@
 'use strict'
 
-// What the route and the connection say is copied from two templates: the routes here repeat and take turns on one connection.
+// The attributes of the route and of the connection are copied from two templates. Here, routes repeat and alternate on one connection.
 
 const http = require('node:http')
 const { test } = require('tap')

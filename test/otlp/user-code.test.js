@@ -1,6 +1,6 @@
 'use strict'
 
-// What an application says of a query is asked before its span is written: the function may end spans, and send them.
+// The application's `redactQuery` runs before the span is written, because it may end other spans and send them.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The database and messaging conventions, where a library's call could be described otherwise.
+// The database and messaging conventions in cases where a library's call could be described in more than one way.
 // Feature: libraries
 
 const diagnosticsChannel = require('node:diagnostics_channel')

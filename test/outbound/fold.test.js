@@ -1,7 +1,7 @@
 'use strict'
 
-// Calls that repeat themselves under one parent: that the parent says so, and that `outbound.fold` makes one span of most of them.
-// The calls are published as their libraries do; test/services has the libraries.
+// Repeated calls under one parent. The parent's attributes report them, and `outbound.fold` merges most of them into one span. The test
+// publishes the calls as the libraries do. test/services runs the libraries.
 // Feature: repeated-calls, libraries
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
@@ -31,7 +31,7 @@ async function inTurn (count, one) {
   for (let i = 0; i < count; i++) await one(i)
 }
 
-// Runs `work` inside a request: the spans, the request's, and the application.
+// Runs `work` inside a request. Returns the app, all spans, the request's span and its calls.
 async function during (t, work, trace = {}) {
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -44,7 +44,7 @@ async function during (t, work, trace = {}) {
   return { app, collector, spans, server: spans.find(({ kind }) => kind === 'SERVER'), calls: spans.filter(({ kind }) => kind === 'CLIENT') }
 }
 
-// What is left open then are the calls that outlive it.
+// Only the calls that outlive the request are still open then.
 async function requestHasEnded (app, openCalls) {
   for (let spans; spans === undefined || spans.started - spans.ended > openCalls; spans = app.lightTrace.stats().spans) await turn()
 }
@@ -52,7 +52,7 @@ async function requestHasEnded (app, openCalls) {
 const repeated = ({ attributes }) => [attributes['light_trace.repeated.shape'], attributes['light_trace.repeated.count']]
 const countOf = ({ attributes }) => attributes['light_trace.fold.count']
 const isFold = (span) => countOf(span) !== undefined
-// However slow the machine is: a call that took longer than the others has a span of its own.
+// Independent of the machine's speed: a call that took longer than the others has its own span, which counts as one.
 const total = (calls) => calls.reduce((sum, span) => sum + (countOf(span) ?? 1), 0)
 
 test('five calls of one shape, one after the other, are named on their parent', async (t) => {
@@ -69,7 +69,7 @@ test('four are not, nor calls at once, nor calls of different shapes or servers'
   t.same(repeated((await during(t, () => Promise.all(Array.from({ length: 20 }, (_, i) => get(`k${i}`, turn))))).server), none)
   t.same(repeated((await during(t, () => inTurn(20, (i) => get('k', turn, { command: `C${'abcdefghijklmnopqrst'[i]}` })))).server), none)
   t.same(repeated((await during(t, () => inTurn(8, (i) => select(i, { serverPort: 3306 + i % 2 })))).server), none)
-  // Five rounds of ten at once are what somebody has done against an N+1.
+  // Five rounds of ten concurrent calls are typically the fix for an N+1.
   t.same(repeated((await during(t, () => inTurn(5, () => Promise.all(Array.from({ length: 10 }, () => get('k', turn)))))).server), none)
 })
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// Fastify as a gateway: what @fastify/reply-from and @fastify/http-proxy send on carries the client span,
-// though they copy the caller's headers, its traceparent among them.
+// Fastify as a gateway. Requests that @fastify/reply-from and @fastify/http-proxy forward carry the client span, although these plugins
+// copy the caller's headers, including its traceparent.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

@@ -19,7 +19,7 @@ const canInject = major > 23 || (major === 22 && minor >= 12)
 const publishesHttp2 = major > 22 || (major === 22 && minor >= 17)
 const injection = { skip: canInject ? false : 'this Node publishes nothing before the headers are written' }
 
-// Calls by node:http and reads the body.
+// Makes a call with node:http and reads the body.
 function call (url, options = {}, send = (request) => request.end()) {
   return new Promise((resolve, reject) => {
     const request = http.request(url, options, (response) => {
@@ -351,7 +351,7 @@ for (const [what, call] of Object.entries({
 
 const hasEnvProxy = process.allowedNodeEnvironmentFlags.has('--use-env-proxy') ? false : 'this Node uses no proxy of the environment'
 
-// Node 26's fetch sends the proxy the whole URL, that of versions before opens a tunnel; node:http does the former on all.
+// Node 26's fetch sends the full URL to the proxy, earlier versions open a tunnel. node:http sends the full URL in all versions.
 test('through the proxy that the environment names the server is the one that is called: fetch and node:http', { skip: hasEnvProxy || without('testing') }, async (t) => {
   const { port } = await upstream(t)
   const proxy = await startProxy(t)

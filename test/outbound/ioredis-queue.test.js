@@ -1,6 +1,6 @@
 'use strict'
 
-// Commands of ioredis that wait for the connection, in ioredis' own words and order; ioredis itself runs in test/services.
+// ioredis commands that wait for the connection, with the messages and order that ioredis uses. test/services runs ioredis itself.
 // Feature: trace-client
 
 const diagnosticsChannel = require('node:diagnostics_channel')

@@ -1,7 +1,6 @@
 'use strict'
 
-// What libraries publish, published by the test in their own words and order: the libraries themselves run
-// against real servers in test/services.
+// The test publishes what libraries publish, with their messages and order. test/services runs the libraries with real servers.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
@@ -9,7 +8,7 @@ const { setImmediate: turn } = require('node:timers/promises')
 const { without } = require('../support/features')
 const { tracedApp } = require('../support/traced-app')
 
-// Runs `publish` inside a request and gives the spans under it.
+// Runs `publish` inside a request and returns the spans under it.
 async function during (t, publish, trace = {}) {
   const { app, collector } = await tracedApp(t, {
     listen: false,

@@ -1,6 +1,6 @@
 'use strict'
 
-// What holds for every client of HTTP.
+// Tests that apply to every HTTP client.
 
 const http = require('node:http')
 const { once } = require('node:events')

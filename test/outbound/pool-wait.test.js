@@ -1,6 +1,6 @@
 'use strict'
 
-// The clock is ours: a wait is one from 1 ms on, and on a busy machine everything takes that long.
+// The test controls the clock. A wait counts from 1 ms, and on a busy machine everything takes that long.
 // Alone in its process: the clock is replaced before light-trace reads it.
 // Feature: trace-client
 
@@ -58,12 +58,12 @@ const POOLS = {
   }]
 }
 
-/** A pool whose second connection is given up. */
+/** A pool whose second connection request fails with a timeout. */
 function givenUp (connectTo) {
   return (pool) => connectTo({ connect: (callback) => pool.connect((error, client) => callback(pool.served++ > 0 ? new Error('timeout') : error, client)) })
 }
 
-/** knex, with the events of its pool: each in the context of the code that waits, since tarn emits them behind its promise. */
+/** knex with the events of its pool. Each runs in the context of the waiting code, since tarn emits it after its promise. */
 function tarn (event, given) {
   return (pool) => {
     let id = 0
@@ -77,7 +77,7 @@ function tarn (event, given) {
   }
 }
 
-/** A pool of one connection. */
+/** A pool with one connection. */
 function poolOfOne () {
   const waiting = []
   let isBusy = false
@@ -106,8 +106,8 @@ for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
           if (!isFirst) break
           await new Promise(setImmediate)
         }
-        await new Promise(setImmediate) // what is over in the turn in which it began was no wait
-        now += 2 // the other one waits meanwhile
+        await new Promise(setImmediate) // a wait that ends in the turn in which it began does not count
+        now += 2 // the other request waits meanwhile
         pool.release()
         return 'ok'
       })
@@ -131,7 +131,7 @@ for (const [what, [, connectTo]] of Object.entries(POOLS).filter(([what]) => !wh
       listen: false,
       routes: (app) => app.get('/', async () => {
         const connected = new Promise((resolve) => connect(resolve))
-        now += 100 // of JSON.parse, say
+        now += 100 // e.g. for JSON.parse
         await connected
         await new Promise(setImmediate)
         return 'ok'
@@ -150,7 +150,7 @@ test('a wait for a connection of MongoDB that is given up', async (t) => {
     routes: (app) => app.get('/', async () => {
       await null
       client.emit('connectionCheckOutFailed', { reason: 'timeout', durationMS: 7 })
-      client.emit('connectionCheckOutFailed', { reason: 'connectionError', durationMS: 7 }) // in anybody's context
+      client.emit('connectionCheckOutFailed', { reason: 'connectionError', durationMS: 7 }) // may run in any context
       return 'ok'
     })
   })

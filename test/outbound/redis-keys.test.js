@@ -1,7 +1,6 @@
 'use strict'
 
-// What is recorded of a Redis command. The same table is compared with a real server's COMMAND GETKEYS, and the
-// clients run against it, in test/services.
+// What is recorded of a Redis command. test/services compares the same table with a real server's COMMAND GETKEYS and runs the clients.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
@@ -15,7 +14,7 @@ const recorded = (line) => {
   return recordedCommand(name, args, 0)
 }
 
-// [as it is sent, as it is recorded]
+// [as sent, as recorded]
 const COMMANDS = [
   ['GET k', 'GET k'],
   ['SET k v EX 10', 'SET k ? ? ?'],
@@ -81,7 +80,7 @@ test('what is recorded of a command of any length has a bound', async (t) => {
 
 const server = { database: 2, serverAddress: 'redis.internal', serverPort: 6379 }
 
-// As the clients publish them, whose own sanitisers let these arguments through.
+// As the clients publish them. Their own sanitizers do not remove these arguments.
 const PUBLISHED = [
   ['node-redis:command', { command: 'EVAL', args: ['EVAL', 'return "SECRET"', '1', 'jobs:7', 'SECRET'] }, 'EVAL ? ? jobs:7 ?'],
   ['node-redis:command', { command: 'SISMEMBER', args: ['SISMEMBER', 'users', 'SECRET'] }, 'SISMEMBER users ?'],

@@ -1,7 +1,6 @@
 'use strict'
 
-// http.request.resend_count: of undici's interceptors where its handlers can be read. Each attempt has a span of its own
-// in any case.
+// http.request.resend_count, for undici's interceptors if their handlers are readable. Each attempt always has its own span.
 
 const { test } = require('tap')
 const { serving } = require('../support/serving')
@@ -9,7 +8,7 @@ const { upstream } = require('../support/upstream')
 
 const [major] = process.versions.node.split('.').map(Number)
 
-/** Fails twice, then redirects twice, then answers. */
+/** Fails twice or redirects twice, and then answers. */
 async function target (t) {
   let count = 0
   return upstream(t, (req, res, next) => {

@@ -1,7 +1,7 @@
 'use strict'
 
-// No value leaves that nobody asked for. Every instrumentation is given a marked secret in every argument that may hold
-// a value, and the bytes that are exported are searched for it, also where the call fails with the secret in the error.
+// No values are exported unless the user has asked for them. Each instrumentation gets a marked secret in every argument that may hold a
+// value. The exported bytes are searched for it, also when the call fails with the secret in the error.
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
@@ -32,7 +32,7 @@ const redisCalls = (base) => [
   ['MY.OWN', SECRET], ['CLIENT', SECRET], ['ZADD', 'k', '1', SECRET]
 ].map(([command, ...args]) => base(command, args))
 
-// Channel → the payloads of calls. Every channel that is listened to has some.
+// Channel → the payloads of calls. Every channel that light-trace subscribes to has some.
 const PAYLOADS = {
   'mysql2:query': SQL.map((query) => ({ query, values: [SECRET], ...at })),
   'mysql2:execute': SQL.map((query) => ({ query, values: [SECRET, { password: SECRET }], ...at })),
@@ -70,7 +70,7 @@ const PAYLOADS = {
 const channels = Object.fromEntries(ON_REQUEST.map((name) => [name, true]))
 const failure = () => Object.assign(new Error(`near '${SECRET}'`), { code: 'E_FAILED', detail: SECRET, sql: SECRET, hint: SECRET })
 
-/** The bytes that leave of a request that does `work`, and how many spans they are. */
+/** Returns the exported bytes of a request that runs `work`, and the number of its spans. */
 async function bytesOf (t, work, trace = {}) {
   const sink = await startSink(t)
   const bodies = []
@@ -95,7 +95,7 @@ test('every channel of the tables is fed', async (t) => {
   t.same([...LIBRARIES, ...ON_REQUEST].filter((name) => PAYLOADS[name] === undefined), [])
 })
 
-// Before pg's channel speaks, after which traceClient leaves queries to it.
+// Before pg's channel publishes, since traceClient then leaves queries to it.
 test('pg by traceClient', { skip: without('trace-client') }, async (t) => {
   class Client extends EventEmitter {
     host = 'db'

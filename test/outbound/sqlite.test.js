@@ -1,6 +1,6 @@
 'use strict'
 
-// A real database of node:sqlite, on a Node that publishes its queries (26.8 and later).
+// A real node:sqlite database, on a Node that publishes its queries (26.8 and later).
 // Feature: libraries
 
 const diagnosticsChannel = require('node:diagnostics_channel')

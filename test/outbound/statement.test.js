@@ -4,7 +4,7 @@ const { test } = require('tap')
 const { sanitise, DIALECTS } = require('../../lib/features/libraries/statement')
 const { randomFrom } = require('../support/random')
 
-// [statement, what is recorded, summary]
+// [statement, recorded text, summary]
 const STATEMENTS = {
   mysql: [
     ["SELECT * FROM users WHERE id = 7 AND name = 'o\\'brien -- x' # why", 'SELECT * FROM users WHERE id = ? AND name = ?', 'SELECT users'],
@@ -53,7 +53,7 @@ test('no value is left in a statement of random pieces', async (t) => {
   const next = randomFrom(7)
   const random = (max) => Math.floor(next() * max)
   for (let i = 0; i < 3000; i++) {
-    // An odd quote turns inside and outside round for the database as well: pieces come whole, the quote last.
+    // An odd quote swaps inside and outside for the database, too. So the pieces are complete, and a quote may only come last.
     const statement = Array.from({ length: random(12) }, () => pieces[random(pieces.length - 2)]).join('') + (random(2) === 0 ? "'SECRET" : '')
     const { text } = sanitise(statement, DIALECTS.mysql)
     if (text.includes('SECRET') || text.includes('5347')) t.fail(`${statement} → ${text}`)

@@ -1,6 +1,7 @@
 'use strict'
 
-// Channels that others publish too: undici's and node:http's, by undici-thread-interceptor (test/ecosystem/frameworks has the package).
+// Channels on which other packages publish, too: undici-thread-interceptor publishes on undici's and node:http's. test/ecosystem/frameworks
+// runs the package.
 
 const diagnosticsChannel = require('node:diagnostics_channel')
 const { test } = require('tap')
@@ -12,7 +13,7 @@ const publish = (name, message) => diagnosticsChannel.channel(name).publish(mess
 
 const STRANGER = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'evil=1', baggage: 'role=admin' }
 
-/** What undici-thread-interceptor 1.5 publishes of a call with `sent`, which is what it sends. */
+/** What undici-thread-interceptor 1.5 publishes for a call. It sends the headers in `sent`. */
 function wrapperOf (sent) {
   return {
     origin: 'http://stock.local',

@@ -1,7 +1,7 @@
 'use strict'
 
-// A gateway copies the headers of a caller that it does not trust. What leaves is the trace's own: neither the
-// caller's tracestate and baggage beside our traceparent nor, on an ignored route, its traceparent.
+// A gateway copies the headers of an untrusted caller. The outgoing headers must be those of the trace. The caller's tracestate and baggage
+// must not go out with our traceparent and, on an ignored route, neither must its traceparent.
 
 const http = require('node:http')
 const { test } = require('tap')
@@ -18,7 +18,7 @@ const copied = ({ host, connection, ...headers }) => headers
 
 const hasUndici8 = major >= 22
 
-// Each sends the headers that came with `request` to `origin` and answers with what arrived there.
+// Each client sends the headers of `request` to `origin` and returns the headers that arrived there.
 const CLIENTS = {
   fetch: async (request, origin) => (await fetch(origin, { headers: copied(request.headers) })).json(),
   undici7: async (request, origin) => (await require('undici7').request(origin, { headers: copied(request.headers) })).body.json(),

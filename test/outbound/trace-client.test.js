@@ -1,6 +1,6 @@
 'use strict'
 
-// pg's shapes in a few lines; pg itself, with PostgreSQL behind it, is in test/services.
+// A minimal imitation of pg. test/services runs pg itself with PostgreSQL.
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 // Feature: trace-client
 
@@ -32,7 +32,7 @@ class Client {
   }
 }
 
-// One client for all, handed on in the releaser's context, as pg's pool does.
+// A single client, handed over in the releaser's context, as pg's pool does.
 class Pool {
   totalCount = 1
   client = new Client()

@@ -1,6 +1,6 @@
 'use strict'
 
-// traceClient of clients that tell of their calls by events. The drivers themselves run in test/services.
+// traceClient with clients that report their calls by events. test/services runs the drivers themselves.
 // Feature: trace-client
 
 const { EventEmitter } = require('node:events')

@@ -84,7 +84,7 @@ test('statuses, refusals and timeouts are errors, an abort is none', async (t) =
     await read(`${origin}/404`)
     await t.rejects(read(`http://127.0.0.1:${closed}`))
     await t.rejects(read(`${origin}/reset`))
-    // The first is what AbortSignal.timeout() aborts with.
+    // AbortSignal.timeout() aborts with the first one.
     for (const reason of [new DOMException('too long', 'TimeoutError'), undefined]) {
       const controller = new AbortController()
       hangs = () => controller.abort(reason)
@@ -211,7 +211,7 @@ test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === '
   server.on('upgrade', (req, socket) => {
     const accept = createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64')
     socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`)
-    socket.once('data', () => socket.destroy()) // the client's close frame
+    socket.once('data', () => socket.destroy()) // at the client's close frame
   })
   const { go, collector } = await serving(t, async () => {
     const socket = new WebSocket(origin.replace('http:', 'ws:'))

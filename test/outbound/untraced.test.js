@@ -9,7 +9,7 @@ const Fastify = require('fastify')
 const { Writable } = require('node:stream')
 const lightTrace = require('../..')
 
-/** What is logged by the first requests of an app in whose process these modules are loaded. */
+/** Returns what the first requests of an app log if these modules are loaded in its process. */
 async function logOf (t, packages, { trace = {}, given = [] } = {}) {
   for (const name of packages) {
     const file = path.join(__dirname, 'node_modules', name, 'index.js')

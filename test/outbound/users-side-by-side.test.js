@@ -1,7 +1,7 @@
 'use strict'
 
-// One connection, two users, one after the other. The callbacks of a connection run in the context of whoever opened it: here an
-// AsyncResource that the first request has made. The libraries themselves are in test/services.
+// One connection with two users, one after the other. A connection's callbacks run in the context of the code that opened it: here an
+// AsyncResource that the first request has created. test/services runs the libraries themselves.
 // Alone in its process: traceClient leaves pg alone once its channel has been heard, and other files publish it.
 
 const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
@@ -13,7 +13,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const usersOwn = new AsyncLocalStorage()
 
-/** The socket of a pool of one: it calls back in the context of its first user. */
+/** The socket of a pool with one connection. It calls back in the context of its first user. */
 class Connection {
   #resource = null
 
@@ -23,7 +23,7 @@ class Connection {
   }
 }
 
-/** What `current()` is in the callbacks of two requests and of work outside of any, in turn. */
+/** Returns what `current()` is in the callbacks of two requests and of code outside of any request, one after the other. */
 async function seenBy (t, work, trace = {}) {
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -60,7 +60,7 @@ test('pg\'s pool, traced: a callback that gets a client runs in the context of i
   t.same(seen, ['own', 'own', 'none'])
 })
 
-// Last: once `pg:query` has been published, a client of pg is left to its channel.
+// These tests come last. After `pg:query` has been published, traceClient leaves pg to its channel.
 for (const name of ['mysql2:pool:connect', 'mysql2:query', 'mysql2:execute', 'mssql:query', 'pg:query', 'my-lib:op']) {
   test(`${name} with a callback: it runs in the context of its own request`, async (t) => {
     const connection = new Connection()

@@ -1,6 +1,6 @@
 'use strict'
 
-// The arithmetic of what a request waited for, and the samples that it is read from. Against real causes: test/slow.
+// The calculation of what a request waited for, and the samples that it uses. test/slow tests it with real causes.
 
 const { test } = require('tap')
 const { now } = require('../../lib/runtime/timers')
@@ -13,10 +13,10 @@ test('the parts are the whole, whatever the clocks say', async (t) => {
     [200, 50, 150, 0, { idle: 50, busy: 150, gc: 0, unscheduled: 0 }],
     [200, 50, 150, 100, { idle: 50, busy: 50, gc: 100, unscheduled: 0 }],
     [200, 50, 30, 0, { idle: 50, busy: 30, gc: 0, unscheduled: 120 }],
-    // The CPU was away during a pause: the pause it is, and not both.
+    // The CPU was away during a garbage collection. The time counts as the collection and not twice.
     [200, 0, 50, 200, { idle: 0, busy: 0, gc: 200, unscheduled: 0 }],
     [200, 0, 50, 100, { idle: 0, busy: 0, gc: 100, unscheduled: 100 }],
-    // Of the process: other threads compute too, and hide what was not run.
+    // The CPU time is the process's. Other threads use it, too, and hide the time for which this thread was not running.
     [200, 0, 700, 0, { idle: 0, busy: 200, gc: 0, unscheduled: 0 }],
     [200, 201, 3, 1, { idle: 200, busy: 0, gc: 0, unscheduled: 0 }],
     [200, -1, 3, 250, { idle: 0, busy: 0, gc: 200, unscheduled: 0 }],
@@ -36,12 +36,12 @@ test('a sample is taken where the last one is older than the spacing, and no soo
   await untilTheLoopHasWaited()
   spaceBy(1e9)
   const { at } = takeSample()
-  // The loop has waited since: the test's own clock, for a busy machine may stop this process between any two lines.
+  // The loop has waited since then. The test sets the clock, because a busy machine may stop this process between any two lines.
   const start = at + 10 * SPACING_MS
   t.intercept(performance.nodeTiming, 'idleTime', { value: performance.nodeTiming.idleTime + start - at })
   takeDueSample(start)
   t.equal(account(start, start, () => {}), false, 'the last one is too old for this request')
-  spaceBy(1e9) // one is due
+  spaceBy(1e9) // makes the next sample due
   takeDueSample(start)
   t.equal(account(start, start, () => {}), true, 'and here is one')
 })
@@ -83,7 +83,7 @@ test('work that the CPU time was not read for had the CPU, and is part of the er
     takeDueSample(start)
     return account(start, now(), (parts) => said.push(parts))
   }
-  while (!ask()); // a busy machine had the CPU meanwhile
+  while (!ask()); // a busy machine had the CPU in between
   settleNow()
   const [{ unscheduled, uncertainty }] = said
   t.ok(unscheduled < 1e-6, `${unscheduled} ms`)
@@ -116,13 +116,13 @@ test('whoever wants all that has ended gets it at once, without the collections 
   spaceBy(-1, -1)
   await untilTheLoopHasWaited()
   const said = []
-  // Where a busy machine stops this process between two of these lines nothing is known: it asks again.
+  // If a busy machine stops this process between two of these lines, the result is unknown. Then the test repeats it.
   const ask = () => {
     const start = now()
     takeDueSample(start)
     if (!account(start, now(), (parts) => said.push(parts))) ask()
   }
-  ask() // Node is asked for collections from here on
+  ask() // switches on the recording of garbage collections
   await new Promise((resolve) => setImmediate(resolve))
   const before = said.length
   ask()
@@ -144,7 +144,7 @@ test('of the samples those nearest to start and end are subtracted, and the requ
   const said = []
   takeSample()
   work(100)
-  // Both samples lie outside of it: it is shorter than what lies between them, by the distances of both.
+  // Both samples are outside of the request. It is shorter than the time between them, by its distance to each.
   const first = takeSample()
   work(20)
   const [start, end] = [first.at + 4, now() - 4]
@@ -156,7 +156,7 @@ test('of the samples those nearest to start and end are subtracted, and the requ
   t.ok(tooMuch <= uncertainty + 1e-6, `${tooMuch} ms of ${uncertainty}`)
 })
 
-/** It does so where nothing is due at once: before it, nothing is known. */
+/** The event loop waits only when nothing is due. Before it has waited, nothing can be reported. */
 async function untilTheLoopHasWaited () {
   while (performance.nodeTiming.idleTime === 0) await new Promise((resolve) => setTimeout(resolve, 1))
 }

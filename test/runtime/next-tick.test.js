@@ -1,6 +1,6 @@
 'use strict'
 
-// What it is for shows in the bench only: the row "one record of process.nextTick kept".
+// The effect of this code only shows in the bench: the row "one record of process.nextTick kept".
 
 const { test } = require('tap')
 const v8 = require('node:v8')
@@ -10,7 +10,7 @@ const asyncHooks = require('node:async_hooks')
 v8.setFlagsFromString('--expose-gc')
 const gc = vm.runInNewContext('gc')
 
-// Loads the module anew, with a look at what it is given.
+// Loads a fresh copy of the module, and records what it is given.
 function load (t) {
   const seen = []
   const { executionAsyncResource } = asyncHooks
@@ -58,7 +58,7 @@ test('what is not Node\'s record is left alone', async (t) => {
   const { retainTickRecord, seen } = load(t)
   const { nextTick } = process
   const theirs = { [Symbol('state')]: {} }
-  process.nextTick = (callback) => { // as fake timers do it
+  process.nextTick = (callback) => { // like fake timers
     const resource = new asyncHooks.AsyncResource('theirs')
     Object.assign(resource, theirs)
     setImmediate(() => resource.runInAsyncScope(callback))

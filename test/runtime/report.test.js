@@ -192,7 +192,7 @@ test('text from outside is one line without controls, of bounded length', (t) =>
   t.end()
 })
 
-// A logger in which each level is a function of its own, as in pino.
+// A logger in which each level is a separate function, as in pino.
 function recorder () {
   const lines = []
   const log = { lines }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Log records are what pino printed, by OpenTelemetry's own decoder for Python, one by one.
+// Compares each log record with the line that pino printed. OpenTelemetry's decoder for Python reads the records.
 
 const { execFileSync } = require('node:child_process')
 const { createServer } = require('node:http')
@@ -13,9 +13,9 @@ const lightTrace = require('../..')
 const { randomFrom } = require('../support/random')
 
 const EXCEPTION = { type: 'exception.type', message: 'exception.message', stack: 'exception.stacktrace' }
-const EXCEPTION_OF_CODE = { ...EXCEPTION, type: 'err.type' } // and the code is the type, as on spans
+const EXCEPTION_OF_CODE = { ...EXCEPTION, type: 'err.type' } // its code is the type, as on spans
 const LEVELS = { 20: ['debug', 5], 30: ['info', 9], 40: ['warn', 13], 50: ['error', 17], 60: ['fatal', 21] }
-const CLOCKS_MS = 100 // by which the monotonic clock, set at the start, and that of the wall may differ
+const CLOCKS_MS = 100 // maximum difference between the monotonic clock, set at startup, and the wall clock
 
 test('each record says what the line says', async (t) => {
   const bodies = []
@@ -51,7 +51,7 @@ test('each record says what the line says', async (t) => {
   const records = execFileSync(process.env.LIGHT_TRACE_PYTHON, [join(__dirname, 'read_logs.py')], { input: bodies.join('\n'), encoding: 'utf8', maxBuffer: 2 ** 28 })
     .trim().split('\n').map((line) => JSON.parse(line))
   t.equal(records.length, lines.length)
-  t.equal(lines.length, 601) // ten, and two of Fastify's, of each request, and one of light-trace's
+  t.equal(lines.length, 601) // ten and two of Fastify's per request, and one of light-trace's
   for (const [i, line] of lines.entries()) {
     const { attributes, body, time, observedTime, ...record } = records[i]
     const { level, time: printed, pid, hostname, msg, trace_id: traceId, span_id: spanId, trace_flags: flags, ...members } = line
@@ -65,7 +65,7 @@ test('each record says what the line says', async (t) => {
     if (body !== msg || time !== observedTime) t.same([body, time], [msg, observedTime])
     const [severityText, severityNumber] = LEVELS[level]
     t.match(record, { severityText, severityNumber, scope: 'pino', dropped: 0, resource: { 'service.name': 'shop' }, ...traceId !== undefined && { traceId, spanId, flags: Number(flags) } })
-    // Two clocks, read one after the other: whatever takes the CPU away in between, the next line is written later.
+    // The two clocks are read one after the other. Even if the CPU is taken away in between, the next line is written later.
     const at = Number(BigInt(time) / 1_000_000n)
     if (at < printed - CLOCKS_MS || at > (lines[i + 1]?.time ?? end) + CLOCKS_MS) t.equal(at, printed, 'the same time')
   }

@@ -1,13 +1,13 @@
 'use strict'
 
-// A light-trace app and a Python service with OpenTelemetry's SDK are in one trace.
+// A light-trace app and a Python service with OpenTelemetry's SDK share one trace.
 
 const { spawn } = require('node:child_process')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { runApp, eventually } = require('../viewer/command')
 
-// The service is named by the request: it needs the viewer's address before it starts, and the app is started with the viewer.
+// The request passes the service's address. The service needs the viewer's address to start, and the viewer starts together with the app.
 const APP = `
 const app = require('fastify')()
 app.get('/orders/:id', async (request) => ({ left: await (await fetch(request.query.stock + '/items/' + request.params.id)).text() }))

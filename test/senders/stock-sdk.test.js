@@ -1,6 +1,6 @@
 'use strict'
 
-// OpenTelemetry's own JavaScript SDK, in protobuf and in JSON, compressed and not: what it sends is what is shown.
+// OpenTelemetry's JavaScript SDK, with protobuf and JSON, compressed and uncompressed: the viewer shows what it sends.
 
 const { test } = require('tap')
 const { context, trace, SpanKind, SpanStatusCode } = require('@opentelemetry/api')

@@ -1,6 +1,6 @@
 'use strict'
 
-// `flushAfter` in this process: what goes on side by side.
+// `flushAfter` in this process: flushes that run in parallel.
 // Feature: serverless
 
 const http = require('node:http')
@@ -75,7 +75,7 @@ test('spans and metrics are sent side by side: neither waits for the other\'s an
   })
   app.register(lightTrace, { exporter: { url }, metrics: true, closeTimeoutMs: 1 })
   app.get('/', async () => 'ok')
-  // An answer that waited for the first of two in turn would not come within this test.
+  // If the flushes ran one after the other, the answer would not arrive within this test.
   await lightTrace.flushAfter(app, () => app.inject('/'), { timeoutMs: 600_000 })({}, {})
   t.equal(answers.length, 2)
 })

@@ -1,7 +1,7 @@
 'use strict'
 
-// A function that is frozen the moment its answer is out, with collectors of every temper. LIGHT_TRACE_LONG=1 has a hundred
-// invocations of each.
+// A function that is frozen when its answer is out, with collectors of all kinds. LIGHT_TRACE_LONG=1 runs a hundred invocations of each
+// test.
 // Feature: serverless
 
 const { test, setTimeout: setTestTimeout } = require('tap')
@@ -11,7 +11,7 @@ const { startLambda, ARN } = require('../support/lambda-simulator')
 
 const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 setTestTimeout(IS_LONG ? 600_000 : 60_000)
-const SPANS = 2 // the request's, and one under it
+const SPANS = 2 // the request's and one child
 
 test('100 of 100 invocations are delivered before they are answered, by one export each', async (t) => {
   const collector = await startFakeCollector(t)
@@ -20,7 +20,7 @@ test('100 of 100 invocations are delivered before they are answered, by one expo
   for (let i = 1; i <= 100; i++) {
     const { answer } = await lambda.invoke(`/orders/${i}`)
     if (answer.statusCode !== 200 || collector.delivered.size !== i * SPANS || collector.requests.length !== i) late.push(i)
-    // Minutes go by: the collector has closed the idle connection.
+    // Simulates minutes between invocations: the collector closes the idle connection.
     if (i % 3 === 0) for (const socket of collector.sockets) socket.destroy()
   }
   t.same(late, [])
@@ -48,7 +48,7 @@ test('a collector slower than the deadline: answered at the deadline, nothing lo
   const count = IS_LONG ? 100 : 20
   for (let i = 1; i <= count; i++) await lambda.invoke(`/orders/${i}`)
   collector.script = [{ status: 200 }]
-  // The last ones come with an invocation that gives them the time.
+  // The last spans arrive with an invocation that leaves them enough time.
   while (collector.delivered.size < count * SPANS) await lambda.invoke('/stats')
   t.equal(collector.delivered.size, count * SPANS)
   t.same(collector.duplicates, [])
@@ -75,7 +75,7 @@ test('a collector that hangs: the answer waits for the deadline, and its return 
 test('nobody there: answered at once, and what waits is counted', async (t) => {
   const lambda = await startLambda(t, {
     traceOptions: { exporter: { url: await unusedUrl() } },
-    flushOptions: { timeoutMs: 600_000 } // an answer that waited for it would not come within this test
+    flushOptions: { timeoutMs: 600_000 } // an answer that waited this long would not arrive within this test
   })
   const count = IS_LONG ? 100 : 20
   for (let i = 1; i <= count; i++) await lambda.invoke(`/orders/${i}`)
@@ -107,7 +107,7 @@ test('a collector that hangs costs one invocation its time; the next ones wait 5
     traceOptions: { exporter: { url: collector.url, timeoutMs: 1500 } },
     flushOptions: { timeoutMs: 1000 }
   })
-  const count = 70 // a second for each would be longer than this test may take
+  const count = 70 // with a second for each, the test would time out
   for (let i = 1; i <= count; i++) await lambda.invoke(`/orders/${i}`)
   collector.script = [{ status: 200, delayMs: 60 }]
   while (collector.delivered.size < count * SPANS) await lambda.invoke('/stats')

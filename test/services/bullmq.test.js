@@ -1,6 +1,6 @@
 'use strict'
 
-// The recipe of docs/recipes.md, over a real Redis: the request that adds a job and the worker that does it are one trace.
+// The recipe of docs/recipes.md with a real Redis: the request that adds a job and the worker that runs it share one trace.
 
 const { once } = require('node:events')
 const { test } = require('tap')

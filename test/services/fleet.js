@@ -1,7 +1,7 @@
 'use strict'
 
-// One service of several, as a process of its own: node fleet.js <name> <the next services' origins as JSON>
-// prints its origin, and ends when its standard input does.
+// One of several services, in a separate process: node fleet.js <name> <the next services' origins as JSON> prints its origin, and exits
+// when its standard input ends.
 
 const http = require('node:http')
 const Fastify = require('fastify')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Three services in processes of their own call each other by fetch, reply-from and node:http; Jaeger has one trace.
+// Three services in separate processes call each other with fetch, reply-from and node:http. Jaeger has one trace.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -28,7 +28,7 @@ test('three services are one trace in Jaeger', async (t) => {
     '      gateway CLIENT GET',
     '        stock SERVER GET /items/:id',
     '  shop CLIENT GET',
-    // Node 20 tells of node:http when the headers are on the wire: there the next service begins a trace of its own.
+    // Node 20 reports a call of node:http only after its headers are sent, so the next service begins its own trace.
     ...(canInject ? ['    stock SERVER GET /items/:id'] : [])
   ]
   t.equal(drawn(await spansOf(traceId, tree.length)), tree.join('\n'))

@@ -1,6 +1,7 @@
 'use strict'
 
-// graphql 16 publishes no channels. What docs/outbound.md shows for mercurius and Apollo, by hooks that they document.
+// graphql 16 publishes no channels. This tests the code that docs/outbound.md shows for mercurius and Apollo, which uses their documented
+// hooks.
 
 const { test } = require('tap')
 const lightTrace = require('../..')

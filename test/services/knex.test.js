@@ -40,7 +40,7 @@ test('knex over pg: each query of that instance, with its error and its parent',
 test('knex: who waits for a connection of its pool has a span of that', async (t) => {
   const knex = lightTrace.traceClient(require('knex')({ client: 'pg', connection: { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }, pool: { min: 0, max: 1 } }))
   t.teardown(() => knex.destroy())
-  const held = await knex.transaction() // has the only connection
+  const held = await knex.transaction() // holds the only connection
   const { origin, collector } = await tracedApp(t, { routes: (app) => app.get('/go/:id', async () => { await knex.raw('select 1'); return 'ok' }) })
   const answers = Promise.all(['a', 'b', 'c'].map((id) => fetch(`${origin}/go/${id}`).then((response) => response.text())))
   while (knex.client.pool.numPendingAcquires() < 3) await setTimeout(1)

@@ -1,6 +1,6 @@
 'use strict'
 
-// The driver is MongoDB's own; what answers it is not, see support/mongo-wire.js.
+// MongoDB's own driver. The server is an imitation, see support/mongo-wire.js.
 
 const { test } = require('tap')
 const lightTrace = require('../..')
@@ -12,8 +12,8 @@ const SECRET = 's3cret'
 
 function answer (command) {
   const { Long } = require('mongodb')
-  if (/^c\d+$/.test(command.find)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3) // long enough for others to wait
-  if (command.find === 'held') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600) // longer than the others may wait
+  if (/^c\d+$/.test(command.find)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3) // long enough for other requests to wait
+  if (command.find === 'held') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600) // longer than other requests may wait
   if (command.find === 'broken') throw Object.assign(new Error(`near ${SECRET}`), { code: 11000 })
   if (command.find !== undefined) return { cursor: { id: Long.ZERO, ns: `shop.${command.find}`, firstBatch: [{ name: SECRET }] } }
   if (command.aggregate !== undefined) return { cursor: { id: Long.ZERO, ns: 'shop.users', firstBatch: [] } }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Our table of keys against the server's own: for each command that both know, COMMAND GETKEYS of a call of it.
+// Compares our table of keys with the server: for each command that both know, with COMMAND GETKEYS of a call.
 
 const { test } = require('tap')
 const { recordedArguments, commands } = require('../../lib/features/libraries/redis-keys')
@@ -9,14 +9,14 @@ const recordedCommand = (name, args, from) => name + recordedArguments(name, arg
 
 const port = Number(process.env.SERVICES_REDIS_PORT)
 
-// Where the server wants more than words in order.
+// Commands for which the server needs more than words in order.
 const CALLS = {
   XREAD: ['COUNT', '1', 'STREAMS', 'a', 'b', '0', '0'],
   XREADGROUP: ['GROUP', 'STREAMS', 'c', 'COUNT', '1', 'STREAMS', 'a', 'b', '>', '>'],
   MIGRATE: ['h', '1', 'k', '0', '5']
 }
 
-// The server calls a shard's channel and what SORT stores into a key. They are not in our text.
+// The server also counts a shard's channel as a key, and the key in which SORT stores its result. These are not in our text.
 const OTHERWISE = new Set(['SPUBLISH', 'SSUBSCRIBE', 'SUNSUBSCRIBE'])
 
 test('the table finds the keys that the server finds', async (t) => {
@@ -31,7 +31,7 @@ test('the table finds the keys that the server finds', async (t) => {
     if (!commands.has(command)) continue
     for (const args of callsOf(name, command, subcommand, arity)) {
       const theirs = await client.call('COMMAND', 'GETKEYS', command, ...args).catch(({ message }) => /no key arguments/.test(message) ? [] : undefined)
-      if (theirs === undefined) continue // not a call that the server takes
+      if (theirs === undefined) continue // the server does not accept the call
       const shown = recordedCommand(command, args, 0).split(' ').slice(1).filter((word) => word !== '?')
       t.same(shown, theirs, `${command} ${args.join(' ')}`)
       compared++
@@ -44,7 +44,7 @@ function withSubcommands ([name, arity, , , , , , , , more]) {
   return [[name.toUpperCase(), arity], ...(more ?? []).flatMap(withSubcommands)]
 }
 
-/** Calls of several lengths, whose words tell their places, with a count of keys wherever one may be wanted. */
+/** Calls of several lengths. The words show their positions, and there is a number of keys wherever one may be needed. */
 function callsOf (name, command, subcommand, arity) {
   if (CALLS[name] !== undefined) return [CALLS[name]]
   const first = subcommand === undefined ? [] : [subcommand]

@@ -1,7 +1,7 @@
 'use strict'
 
-// No value leaves: every client is given a marked secret in every argument that is not a key, and the bytes that are
-// exported are searched for it. The clients' own sanitisers let some of these through.
+// No values are exported. Each client gets a marked secret in every argument that is not a key, and the exported bytes are searched for it.
+// The clients' own sanitizers do not remove some of these arguments.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
@@ -10,12 +10,12 @@ const { startSink } = require('../support/otlp-sink')
 const port = Number(process.env.SERVICES_REDIS_PORT)
 const SECRET = 'S3CRETVALUE'
 
-// [as it is sent, as it is recorded]
+// [as sent, as recorded]
 const COMMANDS = [
   [['SET', 'k', SECRET], 'SET k ?'],
   [['GETSET', 'k', SECRET], 'GETSET k ?'],
   [['PSETEX', 'k', '10000', SECRET], 'PSETEX k ? ?'],
-  [['APPEND', 'k', SECRET], 'APPEND ? ?'], // the clients hide its key themselves
+  [['APPEND', 'k', SECRET], 'APPEND ? ?'], // the clients themselves hide its key
   [['MSET', 'a', SECRET], 'MSET a ?'],
   [['EVAL', `return "${SECRET}"`, '1', 'k', SECRET], 'EVAL ? ? k ?'],
   [['EVALSHA', SECRET, '1', 'k', SECRET], 'EVALSHA ? ? k ?'],
@@ -53,7 +53,7 @@ const viaIoredis = (name) => async (t) => {
 
 const CLIENTS = { redis: viaRedis('redis'), redis5: viaRedis('redis5'), ioredis: viaIoredis('ioredis'), ioredis5: viaIoredis('ioredis5') }
 
-/** What an app whose route does `work` exports, as spans and as bytes. */
+/** Returns what an app exports whose route runs `work`, as spans and as bytes. */
 async function exported (t, work) {
   const sink = await startSink(t)
   const bodies = []

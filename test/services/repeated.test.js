@@ -1,6 +1,6 @@
 'use strict'
 
-// The N+1 of real libraries against real servers: each is found, and none in the same work with one query.
+// N+1 queries of real libraries with real servers. Each is found, and the same work with a single query is not reported.
 // Feature: repeated-calls
 
 const { execFileSync } = require('node:child_process')
@@ -20,7 +20,7 @@ const address = { host: '127.0.0.1', port: Number(process.env.SERVICES_POSTGRESQ
 const users = 'n1_users'
 const nodeMajor = Number(process.versions.node.split('.')[0])
 
-// What the request's span says of its repeated calls, for the loop and for the work with one query.
+// Returns what the request's span reports about repeated calls, for the loop and for the same work with one query.
 async function found (t, loop, one, trace = {}) {
   const { origin, collector } = await tracedApp(t, {
     trace,
@@ -121,7 +121,7 @@ test('Sequelize: each of its connections, by its hook', async (t) => {
   t.teardown(() => sequelize.close())
   sequelize.addHook('afterConnect', (connection) => { lightTrace.traceClient(connection) })
   const User = sequelize.define(users, { id: { type: DataTypes.INTEGER, primaryKey: true }, name: DataTypes.TEXT }, { tableName: users, timestamps: false })
-  await User.findByPk(1) // opens a connection, which asks for the server's version
+  await User.findByPk(1) // opens a connection, which queries the server's version
   t.same(await found(t, () => each((id) => User.findByPk(id)), () => User.findAll({ where: { id: IDS } })), nPlusOne)
 })
 
@@ -130,14 +130,14 @@ test('MikroORM: a pool of yours', { skip: nodeMajor < 22 && 'MikroORM 7 needs No
   const { MikroORM, EntitySchema, PostgreSqlDriver } = await import('@mikro-orm/postgresql')
   const { PostgresDialect } = await import('kysely')
   const schema = new EntitySchema({ name: 'User', tableName: users, properties: { id: { type: 'integer', primary: true }, name: { type: 'text', nullable: true } } })
-  const orm = await MikroORM.init({ driver: PostgreSqlDriver, dbName: address.database, entities: [schema], driverOptions: new PostgresDialect({ pool }), ensureDatabase: false }) // its `close` would end the pool
+  const orm = await MikroORM.init({ driver: PostgreSqlDriver, dbName: address.database, entities: [schema], driverOptions: new PostgresDialect({ pool }), ensureDatabase: false }) // not closed, since `close` would end the pool
   t.same(await found(t, () => { const em = orm.em.fork(); return each((id) => em.findOne('User', { id })) }, () => orm.em.fork().find('User', { id: { $in: IDS } })), nPlusOne)
 })
 
 test('Prisma: the pool of its driver adapter', async (t) => {
   const pool = await pgPool(t)
   const { PrismaPg } = require('@prisma/adapter-pg')
-  const directory = mkdtempSync(path.join(path.dirname(require.resolve('prisma/package.json')), '../.prisma-')) // which finds Prisma's packages
+  const directory = mkdtempSync(path.join(path.dirname(require.resolve('prisma/package.json')), '../.prisma-')) // a folder in which Prisma's packages are found
   t.teardown(() => rmSync(directory, { recursive: true }))
   writeFileSync(path.join(directory, 'schema.prisma'), `
     generator client {
@@ -152,7 +152,7 @@ test('Prisma: the pool of its driver adapter', async (t) => {
       name String?
       @@map("${users}")
     }`)
-  // The schema engine is for migrations: it is named so that it is not downloaded.
+  // The schema engine is only needed for migrations. Setting its path prevents a download.
   const env = { ...process.env, NODE_OPTIONS: '', PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', CHECKPOINT_DISABLE: '1' }
   execFileSync(process.execPath, [path.join(path.dirname(require.resolve('prisma/package.json')), 'build/index.js'), 'generate', '--schema', 'schema.prisma'], { cwd: directory, env, stdio: 'pipe' })
   const { PrismaClient } = require(path.join(directory, 'generated'))

@@ -17,7 +17,7 @@ const paths = readdirSync(SITE, { recursive: true }).filter((file) => file.endsW
 let browser
 teardown(async () => (await browser)?.close())
 
-/** A page in a window of its own, and what has gone wrong in it. */
+/** Opens a page in its own window, and collects its errors. */
 async function open (t) {
   browser ??= chromium.launch({ executablePath: process.env.LIGHT_TRACE_CHROMIUM, args: ['--no-sandbox'] })
   const context = await (await browser).newContext({ reducedMotion: 'reduce' })
@@ -31,14 +31,14 @@ async function open (t) {
   return { page, problems }
 }
 
-/** The page follows what the system prefers. */
+/** The page follows the system's preference. */
 async function look (page, width, colorScheme) {
   await page.setViewportSize({ width, height: 800 })
   await page.emulateMedia({ colorScheme })
   await page.waitForFunction((isDark) => document.documentElement.classList.contains('dark') === isDark, colorScheme === 'dark')
 }
 
-/** Vue has taken over: a page that shows what was built and then fails would look well. */
+/** Waits until Vue has mounted. A page that shows the built HTML and then fails would look correct. */
 async function show (page, path) {
   await page.goto(ORIGIN + path)
   await page.waitForFunction(() => document.getElementById('app')?.__vue_app__ !== undefined)
@@ -65,7 +65,7 @@ test('axe finds nothing serious', async (t) => {
     await page.evaluate(AXE)
     for (const { width, colorScheme } of LOOKS) {
       await look(page, width, colorScheme)
-      // The rule is about VitePress's button, whose label has the keys in it.
+      // This rule is about VitePress's button, whose label contains its keys.
       const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'], rules: { 'label-content-name-mismatch': { enabled: false } } }))
       t.same(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
         .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`), [], `${path}, ${width}, ${colorScheme}`)

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the site links to is there: pages, headings, pictures. VitePress has looked for pages itself, and not for headings.
+// All link targets of the site exist: pages, headings, pictures. VitePress itself checks pages, but not headings.
 
 const { existsSync, readFileSync, readdirSync } = require('node:fs')
 const { join, posix, sep } = require('node:path')

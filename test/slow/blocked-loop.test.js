@@ -1,6 +1,7 @@
 'use strict'
 
-// What blocks the event loop, with real causes over real sockets: the line, who waited, and where nothing may be blamed.
+// Reports of what blocks the event loop, with real causes over real sockets: the line, the requests that waited, and the cases in which no
+// line may be blamed.
 
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const { tmpdir } = require('node:os')
@@ -16,14 +17,14 @@ const RUNS = 10
 
 tap.setTimeout(120_000)
 
-// Each ends in the line that is marked with its name.
+// The work of each cause ends on the line that is marked with its name.
 for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loop', 'a sync call that waits']) {
   test(`the line of ${cause} is right in nine of ten runs, and so is the request`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, cause, runs) => {
       const crypto = require('node:crypto')
       const { EventEmitter, once } = require('node:events')
       const { createCollector } = require(`${root}/lib/features/testing/testing`)
-      // As long as it takes to block for some 300 ms on this machine, three times what is asked for.
+      // So much work that it blocks for about 300 ms on this machine, three times the threshold.
       const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
       const lengthFor = (length, more, task) => { while (measured(() => task(length)) < 300) length = more(length); return length }
       const rowsOf = (length) => JSON.stringify(Array.from({ length }, (_, i) => ({ i, name: `row ${i}`, tags: [1, 2, 3] })))
@@ -100,7 +101,7 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
   })
 }
 
-// Native code cannot be interrupted: the first answer comes from the function after it, however short that is.
+// Native code cannot be interrupted. The first sample shows the function that runs after it, however short that is.
 for (const [what, innocentMs, share] of [
   ['native code that ends soon after it is asked about', 3, [1, 1.4]],
   ['native code that ends just before it is asked about', 40, [0.7, 1.1]]
@@ -113,7 +114,7 @@ for (const [what, innocentMs, share] of [
       const measured = (task) => { const start = performance.now(); task(); return performance.now() - start }
       const hash = (rounds) => crypto.pbkdf2Sync('word', 'salt', rounds, 64, 'sha512')
       hash(1000)
-      const perMs = 1e5 / Math.min(...Array.from({ length: 5 }, () => measured(() => hash(1e5)))) // a busy machine is slower than that
+      const perMs = 1e5 / Math.min(...Array.from({ length: 5 }, () => measured(() => hash(1e5)))) // the minimum, because a busy machine is slower
       function innocent () {
         let count = 0
         for (const until = performance.now() + innocentMs; performance.now() < until;) count++
@@ -221,7 +222,7 @@ for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of t
     const folder = mkdtempSync(path.join(tmpdir(), 'light-trace-maps-'))
     t.teardown(() => rmSync(folder, { recursive: true }))
     const [source, compiled] = ['search.ts', 'search.js'].map((name) => path.join(folder, name))
-    // Types are gone when it is compiled, so its lines move.
+    // Compilation removes the types, so line numbers change.
     const text = `
       interface Query { text: string, until: number }
       type Found = { count: number }
@@ -315,7 +316,7 @@ test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each
     for (const app of apps) await app.close()
     const of = (attributes, key) => attributes[`light_trace.blocked_loop.${key}`]
     const culprit = spans.find(({ name }) => name === 'GET /blocks').events.find(({ attributes }) => of(attributes, 'role') === 'culprit')
-    // A busy machine may block it once more.
+    // A busy machine may block the loop once more.
     const ofBlock = ({ events }) => events.map(({ attributes }) => attributes).filter((attributes) => of(attributes, 'id') === of(culprit.attributes, 'id'))
     say(spans.map((span) => [span.name, ...ofBlock(span).map((attributes) => of(attributes, 'role'))].join(' ')).sort())
   })
@@ -324,7 +325,7 @@ test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each
   t.match(spans.filter((text) => text.startsWith('GET /aborted')), [/^GET \/aborted( victim)?$/], 'it may have been over by then')
 })
 
-// The function of the child, and what its process is started with.
+// Runs in the child. The options configure the blocking and the process.
 async function blockOnce ({ Fastify, lightTrace, say, root }, { apps = 1, end = 'close', inspects = false, isWatched = false } = {}) {
   const { once } = require('node:events')
   const watched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
@@ -479,7 +480,7 @@ test('a process that was stopped blames no code', { skip: process.platform === '
   t.same(lines, [])
 })
 
-/** What starts a process under Node's permission model on this Node. */
+/** Returns the flags that start a process under Node's permission model, for this Node. */
 function permission (...rights) {
   const flags = process.allowedNodeEnvironmentFlags
   const net = flags.has('--allow-net') ? ['--allow-net'] : []
@@ -490,7 +491,8 @@ test('a blocked loop makes a snapshot of requests that were not sampled: who blo
   const sink = await startSink(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const { EventEmitter, once } = require('node:events')
-    // One of ten blocks may not be seen, and an application takes a snapshot by itself once a minute: another try is another application.
+    // One of ten blocks may be missed, and an application takes an automatic snapshot only once a minute. So each further try uses a new
+    // application.
     for (let run = 0, sent = 0; run < 10 && sent < 2; run++) {
       const isWatched = once(process, 'worker').then(([worker]) => once(worker, 'online'))
       const steps = new EventEmitter()

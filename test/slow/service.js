@@ -1,7 +1,7 @@
 'use strict'
 
-// A service with planted causes of slowness, in a process of its own. Each route measures what it plants, at the very place, and
-// answers it: { waited, ran, took } in milliseconds, `ran` of the CPU. Asked over IPC it says what its spans have.
+// A service with planted causes of slowness, in a separate process. Each route measures exactly where it plants the cause, and answers with
+// { waited, ran, took } in milliseconds, where `ran` is CPU time. Over IPC it reports its spans.
 
 const http = require('node:http')
 const http2 = require('node:http2')
@@ -17,7 +17,7 @@ const accounts = require('../../lib/features/accounts')
 const collector = createCollector()
 const threadCpuUsage = (process.threadCpuUsage ?? process.cpuUsage).bind(process)
 
-/** Milliseconds of CPU; asked twice, because Linux counts the thread's at its ticks otherwise. */
+/** Returns CPU time in milliseconds. It is read twice, because Linux otherwise updates a thread's time only at its ticks. */
 function cpuMs () {
   process.cpuUsage()
   const { user, system } = threadCpuUsage()
@@ -26,7 +26,7 @@ function cpuMs () {
 
 const text = JSON.stringify(Array.from({ length: 50 }, (_, i) => ({ id: i, name: `name ${i}`, tags: ['a', 'b'] })))
 
-/** So much of the CPU, however long it takes to get it, without garbage: a collection's pause is longer where the CPU is away. */
+/** Uses `ms` of CPU time, however long that takes. It creates no garbage, because a collection's pause is longer if the CPU is taken away. */
 function compute (ms) {
   const [start, cpu] = [performance.now(), cpuMs()]
   let sum = 0
@@ -53,7 +53,7 @@ function collect (ms) {
 }
 
 async function routes (app, { upstream }) {
-  app.get('/fast', { config: { trace: { slow: { afterMs: 60_000 } } } }, async () => ({})) // also on a busy machine
+  app.get('/fast', { config: { trace: { slow: { afterMs: 60_000 } } } }, async () => ({})) // a limit that is safe on a busy machine
   app.get('/timer', async ({ query }) => wait(sleep(Number(query.ms ?? 200))))
   app.get('/busy', async ({ query }) => {
     if (query.afterMs !== undefined) await sleep(Number(query.afterMs))
@@ -70,7 +70,7 @@ async function routes (app, { upstream }) {
   app.get('/starved', async () => compute(100))
   app.get('/stopped', async () => {
     await sleep(10)
-    writeSync(1, 'running\n') // the parent stops us now, and lets us go on
+    writeSync(1, 'running\n') // the parent stops the process now, and resumes it later
     return compute(150)
   })
   app.get('/stopped-idle', async () => {
@@ -104,7 +104,7 @@ async function routes (app, { upstream }) {
     Date.now = now
     return planted
   })
-  // As many samples as there are marks, and more than are kept: the first that is left is long after the start.
+  // Takes more samples than are kept, so that the oldest one left is long after the start.
   app.get('/outlives', async () => {
     await sleep(100)
     accounts.spaceBy(-1)
@@ -120,7 +120,7 @@ async function main () {
     response.end('{}')
   }).listen(0, '127.0.0.1')
   await once(upstream, 'listening')
-  await fetch(`http://127.0.0.1:${upstream.address().port}`) // the first one loads Node's fetch, which is no waiting
+  await fetch(`http://127.0.0.1:${upstream.address().port}`) // the first call loads Node's fetch, which is not waiting
   const origins = {}
   for (const version of ['http', 'http2']) {
     const app = Fastify({ http2: version === 'http2', forceCloseConnections: version === 'http' })

@@ -1,8 +1,8 @@
 'use strict'
 
-// What slow requests say that they waited for, against causes that are planted: right to 10 % or 10 ms, beside the error that each
-// request states for itself. The service measures what it plants where it does it, so that a busy machine changes both alike; what
-// the request did before and after is not measured, so a part of the request is at least what was planted. npm run test:suite -- slow.
+// The waiting times of slow requests, compared with planted causes. They are right to 10 % or 10 ms, plus the error that each request
+// reports. The service measures each cause where it plants it, so that a busy machine changes both values. What the request did before and
+// after is not measured, so a part of the request is at least the planted time. npm run test:suite -- slow.
 // Feature: accounts
 
 const { spawn, fork } = require('node:child_process')
@@ -17,7 +17,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 setTapTimeout(300_000)
 
 const PREFIX = 'light_trace.time.'
-const CLOCKS_DIFFER_MS = 1 // the CPU's from the loop's
+const CLOCKS_DIFFER_MS = 1 // between the CPU's clock and the loop's
 const STOPPED_MS = 300
 const hasThreadCpu = process.threadCpuUsage !== undefined
 let service
@@ -30,7 +30,7 @@ test('the service starts', async (t) => {
 test('a timer is idle', async (t) => {
   let planted = await service.ask('/timer')
   let [times] = await service.times()
-  // Of a process's first slow request: where nothing is known of it, another process is asked.
+  // The first slow request of a process may report nothing. In that case, another process is used.
   while (times.busy === undefined) {
     service = await start(t)
     planted = await service.ask('/timer')
@@ -51,7 +51,7 @@ test('JSON and a regular expression are busy', async (t) => {
   isWhole(t, times)
   atLeast(t, times, times.busy + times.gc + times.unscheduled, took, 'the loop did not wait')
   t.ok(times.busy + times.gc > Math.min(took, ran) - 20, 'what ran was busy, with the collections of its garbage')
-  // A pause is longer where the CPU is away during it.
+  // A pause is longer if the CPU is taken away during it.
   if (took - ran < 20) atLeast(t, times, times.unscheduled + times.idle, times.took - ran - toleranceOf(ran), 'no more than that')
   else t.comment(`others have the CPU: it ran for ${round(ran)} ms of ${round(took)}`)
 })
@@ -131,7 +131,7 @@ test('a CPU that a container\'s limit holds back is unscheduled', async (t) => {
   wasAway(t, times, planted)
 })
 
-// Last: it gives the service the lowest priority.
+// This test comes last, because it gives the service the lowest priority.
 test('a CPU that others have is unscheduled', async (t) => {
   const burners = Array.from({ length: os.availableParallelism() * 2 }, () => spawn(process.execPath, ['-e', 'const end = Date.now() + 20000; while (Date.now() < end);'], { stdio: 'ignore' }))
   t.teardown(() => burners.forEach((burner) => burner.kill('SIGKILL')))
@@ -149,7 +149,7 @@ test('a CPU that others have is unscheduled', async (t) => {
   wasAway(t, times, planted)
 })
 
-/** Lets a process have a fifth of a CPU, as a container does. Throws where that is not allowed. */
+/** Limits a process to a fifth of a CPU, as for a container. Throws if that is not allowed. */
 function limitCpu (t, pid) {
   const isUnified = existsSync('/sys/fs/cgroup/cgroup.controllers')
   const root = isUnified ? '/sys/fs/cgroup' : '/sys/fs/cgroup/cpu'
@@ -164,30 +164,30 @@ function limitCpu (t, pid) {
   writeFileSync(path.join(group, 'cgroup.procs'), String(pid))
 }
 
-// What the handler has measured is the least that a part of its request may be: on a busy machine the request is held back before
-// and after its handler, too. And the parts are the request: no part can have what belongs to another.
+// A part of the request is at least what its handler measured, because a busy machine also delays the request before and after the handler.
+// The parts add up to the request, so that no part can contain time of another.
 
-/** The parts are the request's time, as far as it says. */
+/** Checks that the parts add up to the request's time, within its error. */
 function isWhole (t, { path, took, error, idle, busy, gc = 0, unscheduled }) {
   const sum = idle + busy + gc + unscheduled
   t.ok(Math.abs(sum - took) <= error + CLOCKS_DIFFER_MS, `${path}: the parts are the whole: ${round(sum)} ms of ${round(took)}, ${round(error)} ms unknown`)
 }
 
-/** The handler ran for so long, and was away for the rest of what it took. */
+/** Checks that the handler ran for `ran` and was waiting or off the CPU for the rest of `took`. */
 function wasAway (t, times, { took, ran }) {
   isWhole(t, times)
   atLeast(t, times, times.busy + (times.gc ?? 0), ran, 'busy')
   atLeast(t, times, times.unscheduled, took - ran, 'unscheduled')
 }
 
-/** What waited was idle, but for what others took of the CPU meanwhile: on a quiet machine nothing. */
+/** Checks that the waiting time was idle, except when other processes had the CPU. On a quiet machine it is all idle. */
 function hasWaited (t, times, planted) {
   isWhole(t, times)
   atLeast(t, times, times.idle + times.unscheduled, planted, 'idle')
   t.ok(times.idle > 0, `${round(times.idle)} ms idle`)
 }
 
-/** Right to 10 % or 10 ms, and the request's own bound of error. */
+/** Checks a part to 10 % or 10 ms, plus the error that the request reports. */
 function atLeast (t, { error }, found, planted, what) {
   t.ok(found >= planted - toleranceOf(planted) - error, `${what}: ${round(found)} ms of ${round(planted)}, ${round(error)} ms unknown`)
 }
@@ -221,7 +221,7 @@ async function start (t) {
     return (await once(child, 'message'))[0]
   }
 
-  /** What the spans since the last call say, in milliseconds. */
+  /** Returns the times of the spans since the last call, in milliseconds. */
   async function times () {
     const spans = await send('spans')
     return spans.map(({ attributes, duration }) => {
@@ -236,15 +236,15 @@ async function start (t) {
     send,
     times,
     /**
-     * Asks until all is said: where others had the CPU as a request started or ended, nothing is known of it, and nothing is said.
-     * What was answered, and what the spans say.
+     * Repeats the request until all spans report their times. They report nothing if another process had the CPU when the request started
+     * or ended. Returns the answer and the spans' times.
      */
     async explained (path, ask = () => Array.isArray(path) ? Promise.all(path.map(get)) : get(path)) {
       for (;;) {
         const answer = await ask(path)
         let all
         do all = await times()
-        while (all.length === 0) // a client that leaves is noticed later
+        while (all.length === 0) // a client that disconnects is noticed later
         if (all.every(({ busy }) => busy !== undefined)) return [answer, all]
       }
     },
@@ -258,7 +258,7 @@ async function start (t) {
       await sleep(afterMs)
       request.destroy()
     },
-    /** Stops the process once it says that it runs. */
+    /** Stops the process when it reports that it is running. */
     async askAndStop (path) {
       const asked = get(path)
       await once(child.stdout, 'data')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What is set on a span arrives, in its order, whatever was set on the spans before it: keys that come in an order that was seen
-// before are found at once, all others are looked for.
+// Attributes arrive in the order in which they were set, whatever previous spans had. Keys in an order that was seen before are found
+// directly, all others are searched.
 
 const { test } = require('tap')
 const Fastify = require('fastify')
@@ -11,7 +11,7 @@ const { startSink } = require('../support/otlp-sink')
 const { tracedApp } = require('../support/traced-app')
 const { randomFrom } = require('../support/random')
 
-/** A server, as a function that does something to a request's span and to a child of it, and returns what arrived of both. */
+/** Starts a server. Returns a function that changes a request's span and a child of it, and resolves to both spans as they arrived. */
 async function server (t, options = {}) {
   const sink = await startSink(t)
   const app = Fastify()
@@ -37,7 +37,7 @@ async function server (t, options = {}) {
 const setAll = (list) => (span) => { for (const [key, value] of list) span.setAttribute(key, value) }
 const entriesOf = ({ attributes }, keys) => Object.entries(attributes).filter(([key]) => keys.has(key))
 
-/** What a Map would have made of it. */
+/** Returns the entries as a Map would keep them. */
 function expected (list) {
   const model = new Map()
   for (const [key, value] of list) model.set(key.toWellFormed(), typeof value === 'string' ? value.toWellFormed() : value)
@@ -52,14 +52,14 @@ test('attributes arrive as they were set, in any order, again and again', async 
   const any = (of) => of[Math.floor(random() * of.length)]
   let order
   for (let i = 0; i < 60; i++) {
-    // Each order three times, with other values.
+    // Each order occurs three times, with different values.
     if (i % 3 === 0) order = Array.from({ length: 1 + Math.floor(random() * 20) }, () => any(keys))
     const list = order.map((key) => [key, any(values)])
     const spans = await run(setAll(list))
     const model = expected(list)
     const known = new Set(model.map(([key]) => key))
     for (const span of [spans.server, spans.child]) {
-      // A decoder puts '0' first.
+      // The decoder puts the key '0' first.
       const sorted = (entries) => entries.sort(([one], [other]) => (other === '0') - (one === '0'))
       t.strictSame(sorted(entriesOf(span, known)), sorted(model), JSON.stringify(order))
       t.equal(span.droppedAttributesCount, 0)

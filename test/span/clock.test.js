@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans are timed by the clock of performance.now().
+// Spans are timed with the clock of performance.now().
 
 const path = require('node:path')
 const { execFileSync } = require('node:child_process')

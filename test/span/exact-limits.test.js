@@ -1,6 +1,6 @@
 'use strict'
 
-// A limit of N attributes exports N; hostile arguments cost themselves and nothing else; variables that are not read are named.
+// A limit of N attributes exports exactly N. Invalid arguments lose only themselves. Unsupported variables are named in a warning.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

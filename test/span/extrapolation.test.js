@@ -1,9 +1,9 @@
 'use strict'
 
-// 100,000 requests (a fifth of that without LIGHT_TRACE_LONG=1) at 5 %, of which 2 % fail and 1 % are slow: what a backend counts by the thresholds of what was
-// exported is what happened. Counted by an implementation that shares no line with ours, from bytes that were sent.
-// The clock is ours, so that a slow request takes no time and a busy machine makes none slow; the ids come from a generator
-// with a seed, so that the same requests are taken on every run.
+// 100,000 requests (a fifth of that without LIGHT_TRACE_LONG=1), sampled at 5 %, of which 2 % fail and 1 % are slow. The numbers that a
+// backend estimates from the exported thresholds match the real ones. The estimate is computed from the sent bytes, by an implementation
+// that shares no code with ours. The test controls the clock, so a slow request takes no time and a busy machine makes no request slow. The
+// ids come from a seeded generator, so each run samples the same requests.
 
 const crypto = require('node:crypto')
 const { performance } = require('node:perf_hooks')
@@ -20,7 +20,7 @@ const { without } = require('../support/features')
 
 const REQUESTS = process.env.LIGHT_TRACE_LONG === '1' ? 100_000 : 20_000
 const DEVIATIONS = 4
-const STEPS = 3 // of a request
+const STEPS = 3 // per request
 
 for (const keep of [{ errors: true, slow: true }, undefined]) {
   test(`the sums of ${REQUESTS} requests come out, ${keep === undefined ? 'without keep' : 'with keep'}`, { timeout: 300_000, skip: keep !== undefined && without('keep') }, async (t) => {
@@ -48,7 +48,7 @@ for (const keep of [{ errors: true, slow: true }, undefined]) {
     const requests = sink.spans.filter(({ kind }) => kind === 'SERVER')
     comesOut(t, 'all', requests, REQUESTS)
     const steps = (kind) => sink.spans.filter(({ name }) => name === `step of ${kind}`)
-    // Those of one request come and go together: their sum scatters as that of the requests.
+    // The steps of a request are sampled together, so their sum varies like the number of requests.
     comesOut(t, 'steps', steps('ok'), happened.ok * STEPS, Math.sqrt(STEPS))
     comesOut(t, 'those that are neither', requests.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
     for (const [name, isOne, count, kind] of [['failed', isFailed, happened.fails, 'fails'], ['slow', isSlow, happened.slow, 'slow']]) {
@@ -69,7 +69,7 @@ function comesOut (t, name, spans, happened, scatter = 1) {
 
 let seed = 20261123
 
-/** Fills words from an offset on, by Marsaglia's xorshift32. */
+/** Fills words from an offset on with Marsaglia's xorshift32. */
 function fillFromSeed (words, offset = 0) {
   for (let i = offset; i < words.length; i++) {
     seed ^= seed << 13

@@ -1,6 +1,6 @@
 'use strict'
 
-// The rate alone, with time and randomness from a seed: hours pass in milliseconds and nothing is left to chance.
+// Tests the rate in isolation, with virtual time and seeded randomness. Hours pass in milliseconds, and each run gives the same result.
 
 const { test } = require('tap')
 const { FairRate, RouteRate } = require('../../lib/sampling/sampler')
@@ -28,10 +28,10 @@ test('above it about so many a second are taken, and rare routes first', async (
   t.ok(Math.abs(busy.taken / usual.taken - 1) < 0.1, 'the two busy ones alike')
 })
 
-// An even sampler itself is beyond three of its standard errors in one of twelve such sets of 30. These seeds are none of those.
+// Even a perfect sampler exceeds three standard errors in one of twelve sets of 30 runs. It does not with these seeds.
 const SEED = 700
 
-// A minute each. [name, traces a second, arrivals]: what comes when, of which route.
+// A minute each. [name, traces a second, arrivals]: the time and route of each request.
 const LOADS = [
   ['steady', 5, steady(50)],
   ['steady', 50, steady(500)],
@@ -67,7 +67,7 @@ for (const [name, perSecond, arrivals] of LOADS) {
     const deviation = Math.sqrt(sum(errors.map((error) => error ** 2)) / 30)
     t.ok(deviation < 1.4, `${deviation.toFixed(2)} of them by the mean square`)
     t.ok(Math.abs(sum(errors)) / Math.sqrt(30) < 3, 'on neither side more often')
-    t.ok(tenSeconds <= perSecond * 11 + 3, `${tenSeconds} in ten seconds`) // three: at 5 a second a tenth is but five
+    t.ok(tenSeconds <= perSecond * 11 + 3, `${tenSeconds} in ten seconds`) // plus three, because at 5 a second a tenth is only five
     t.ok(second <= Math.ceil(perSecond) * 4, `${second} in a second`)
   })
 }
@@ -124,7 +124,7 @@ test('the threshold that is written is the one that decided', async (t) => {
   t.equal(wrong, 0)
 })
 
-/** A minute of requests. `even`: the standard error of a sampler that knows each second's requests ahead and takes as many. */
+/** Simulates a minute of requests. `even`: the standard error of a sampler that knows each second's requests in advance and samples as many. */
 function run (perSecond, arrivals, seed) {
   const rate = new FairRate(perSecond)
   const random = randomOf(seed)
@@ -148,7 +148,7 @@ function run (perSecond, arrivals, seed) {
   return { came, times, estimate, even: Math.sqrt(variance) }
 }
 
-/** Of one second's estimate, where each route's requests are taken with the same probability and rare routes first. */
+/** Returns the variance of one second's estimate, if each route's requests are sampled with the same probability and rare routes first. */
 function evenVariance (counts, budget) {
   let rest = budget
   let variance = 0
@@ -176,7 +176,7 @@ function steady (perSecond) {
   }
 }
 
-/** By chance, on as many routes as there are demands (requests a second). */
+/** Poisson arrivals, with one route for each demand (in requests a second). */
 function poisson (demands, seconds = 60) {
   return function * (random) {
     for (let now = 0; ;) {
@@ -190,7 +190,7 @@ function poisson (demands, seconds = 60) {
   }
 }
 
-/** So many at once, a few microseconds apart, at each full second. */
+/** `count` requests at the start of each second, a few microseconds apart. */
 function bunches (count, routes) {
   return function * (random) {
     for (let second = 0; second < 60; second++) {
@@ -199,7 +199,7 @@ function bunches (count, routes) {
   }
 }
 
-/** The same total, now on one of four routes and now on another. */
+/** A constant total that moves between four routes. */
 function moving (everySeconds, perSecond) {
   return (second) => [0, 1, 2, 3].map((route) => route === Math.floor(second / everySeconds) % 4 ? perSecond : 1)
 }
@@ -229,7 +229,7 @@ function random24 (seed) {
   return Math.floor(randomOf(Math.floor(seed * 10))() * TWO_24)
 }
 
-/** Mulberry32: the same numbers on every machine. */
+/** Mulberry32. It returns the same numbers on every machine. */
 function randomOf (seed) {
   let state = Math.imul(seed, 0x9e3779b1)
   return () => {

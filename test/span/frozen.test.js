@@ -1,6 +1,6 @@
 'use strict'
 
-// Names that Object.prototype has too, where somebody has frozen it (--frozen-intrinsics, Object.freeze).
+// Keys that are also names on a frozen Object.prototype (--frozen-intrinsics, Object.freeze).
 
 const { test } = require('tap')
 const { runInChild } = require('../support/child')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a user, or a caller through a user's code, may set on a span: bounded, valid, counted where dropped,
-// and never a throw into the handler. Read back from a real collector's bytes.
+// Values that a user, or a caller through the user's code, may set on a span. They are bounded, valid and counted when they are dropped,
+// and never throw into the handler. The test decodes the bytes that a collector received.
 
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')

@@ -1,6 +1,6 @@
 'use strict'
 
-// How many requests `keep` exports, which of them, and what they say of the others.
+// How many requests `keep` exports, which ones, and which thresholds they have.
 
 const { test } = require('tap')
 const { Keep } = require('../../lib/features/keep/keep')

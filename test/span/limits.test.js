@@ -160,7 +160,7 @@ test('options and a status that throw when they are read cost themselves, not th
   t.equal(stats.spans.started, stats.spans.ended)
 })
 
-// A Map with a limit: what a span with any number of attributes has to be like.
+// A Map with a limit, as the model of a span with any number of attributes.
 function modelOf (sets, countMax) {
   const kept = new Map()
   let dropped = 0
@@ -182,7 +182,7 @@ for (const [title, keyOf] of [
       const list = []
       for (let i = 0; i < 200; i++) {
         list.push([keyOf(i, span), `value ${i}`])
-        if (i % 3 === 0) list.push([keyOf(i >> 1, span), `again ${i}`]) // there, or dropped before
+        if (i % 3 === 0) list.push([keyOf(i >> 1, span), `again ${i}`]) // a key that was set or dropped before
       }
       return list
     })

@@ -1,6 +1,6 @@
 'use strict'
 
-// The option `recorder`: what of the requests that are not sampled can be had afterwards, once, and what it may never do.
+// The option `recorder`: unsampled requests can be exported later, but only once. Also what the recorder must never do.
 // Feature: keep
 
 const { test } = require('tap')
@@ -84,7 +84,7 @@ test('an attribute that the application has set itself does not come twice', asy
     return reply.code(500).send('')
   }))
   await app.inject('/')
-  t.same(tally(await sent(), ({ name, attributes }) => `${name} ${attributes[KEPT]}`), { 'GET / error': 1, 'mine me': 1, 'other error': 1 }) // the decoder refuses two
+  t.same(tally(await sent(), ({ name, attributes }) => `${name} ${attributes[KEPT]}`), { 'GET / error': 1, 'mine me': 1, 'other error': 1 }) // the decoder fails on a repeated key
 })
 
 test('request.trace.keep() works with a recorder alone, and late children come, too', async (t) => {
@@ -116,7 +116,7 @@ test('a snapshot has what was not sent, and what was open, once; and no sum can 
     app.get('/fails', async (request, reply) => reply.code(500).send(''))
     app.get('/ok', async ({ trace }) => { trace.withSpan('child', (span) => span.setAttribute('rows', 3)); return '' })
   })
-  // A caller's state has a threshold, for it has sampled its own span by another ratio.
+  // The caller's tracestate has a threshold, because it sampled its own span with a different ratio.
   for (let i = 0; i < 10; i++) await app.inject({ url: '/ok', headers: { traceparent: `00-${randomBytes(16).toString('hex')}-b7ad6b7169203331-02`, tracestate: 'vendor=1,ot=th:8;x:y' } })
   for (let i = 0; i < 3; i++) await app.inject('/fails')
   const request = app.inject('/open')
@@ -174,7 +174,7 @@ test('a collector that is away: a snapshot pushes nothing out of the buffer, and
   const { app } = await recordedApp(t, { recorder: { maxBytes: 512 * 1024 }, buffer: { maxBytes: 64 * 1024, flushDelayMs: 10 }, exporter: { url: sink.url } }, (app) => app.get('/', async () => ''))
   for (let i = 0; i < 1500; i++) await app.inject('/')
   const snapshot = app.lightTrace.snapshot({ seconds: 60 })
-  // Until nothing more of it has room: between two attempts to send, nothing was taken.
+  // Waits until the buffer has no room for more: between two attempts to send, no span was accepted.
   for (let before = -1; app.lightTrace.stats().spans.accepted > before;) {
     before = app.lightTrace.stats().spans.accepted
     const refused = sink.requests.length
@@ -229,7 +229,7 @@ test('server errors ask for a snapshot; the next one has to wait', async (t) => 
   t.ok((await app.lightTrace.snapshot()).spans > 0, 'joins the one that is under way')
   t.same(tally(await sent(), ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'server errors': 25 })
   for (let i = 0; i < 20; i++) await app.inject('/fails')
-  // One that they had asked for would be joined, too.
+  // If the errors had started a second snapshot, this one would join it.
   t.same(await app.lightTrace.snapshot({ reason: 'asked for' }), { spans: 20, missed: 0 })
   t.same(tally(await sent(), ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'server errors': 25, 'asked for': 20 }, 'no second one')
 })

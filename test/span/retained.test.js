@@ -1,6 +1,7 @@
 'use strict'
 
-// V8 forgets the hidden class of which no object is alive, and with it what it has compiled. Only V8 itself can tell hidden classes.
+// If no object of a hidden class is alive, V8 forgets the class and the code that it has compiled for it. Only V8 itself can compare hidden
+// classes.
 
 const v8 = require('node:v8')
 const { test } = require('tap')
@@ -24,7 +25,7 @@ test('of what a request makes one of each is kept, with the hidden class that th
       })
     }
   })
-  for (let i = 0; i < 20; i++) await (await fetch(origin)).text() // until V8 has seen how large they are
+  for (let i = 0; i < 20; i++) await (await fetch(origin)).text() // until V8 knows the size of the objects
   await collector.spans()
   const [server, child] = seen.context.tracer.ownStarter.retained
   t.ok(haveSameMap(seen.server, server), 'ServerSpan')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The option `recorder`: the sums of what is kept, and the memory of the ring.
+// The option `recorder`: sums over the kept spans, and the memory of the ring.
 // Feature: keep
 
 const { test } = require('tap')
@@ -21,14 +21,14 @@ test('the sums of children come out, of kept requests that have more of them tha
   })
   for (let i = 0; i < REQUESTS; i++) await app.inject('/')
   let spans = []
-  while (spans.length < REQUESTS * 101) { // children that are too many for the moment come a little later
+  while (spans.length < REQUESTS * 101) { // children beyond the immediate limit arrive a little later
     await turn()
     spans = await sent()
   }
   t.equal(spans.length, REQUESTS * 101)
   const counted = spans.filter(({ name, attributes, traceState }) => name === 'child' && (traceState !== '' || attributes[KEPT] === undefined))
   const { count, deviation } = extrapolate(counted)
-  t.ok(Math.abs(count - 100 * REQUESTS) < 4 * deviation * Math.sqrt(36), `${Math.round(count)} of ${100 * REQUESTS}`) // the 36 others of a request come together
+  t.ok(Math.abs(count - 100 * REQUESTS) < 4 * deviation * Math.sqrt(36), `${Math.round(count)} of ${100 * REQUESTS}`) // the other 36 children of a request are sampled together
   t.equal(extrapolate(spans.filter(({ kind }) => kind === 'SERVER')).count, REQUESTS)
   identity(t, app)
 })
@@ -62,7 +62,7 @@ test('a full ring takes `maxBytes` of memory and a mebibyte at most', async (t) 
         trace.withSpan('child', () => {})
         return ''
       })
-      // What inject() writes is held until the event loop has turned.
+      // inject() retains what it writes until the event loop turns.
       for (let i = 0; i < 5000; i++) {
         await app.inject(`/${i}`)
         if (i % 100 === 0) await new Promise((resolve) => setImmediate(resolve))

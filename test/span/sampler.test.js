@@ -4,7 +4,7 @@ const { test } = require('tap')
 const { samplerOf, RateLimit, DROP, RECORD_AND_SAMPLE } = require('../../lib/sampling/sampler')
 const { tracedApp } = require('../support/traced-app')
 
-// The last 14 hex digits of a trace id, and whether a ratio takes it: it does from (1 − ratio)·2^56 upward.
+// The last 14 hex digits of a trace id, and whether a ratio samples it. It samples values from (1 − ratio)·2^56 upward.
 const VECTORS = [
   [0.5, '7fffffffffffff', false], [0.5, '80000000000000', true], [0.5, 'ffffffffffffff', true], [0.5, '00000000000000', false],
   [0.25, 'bfffffffffffff', false], [0.25, 'c0000000000000', true],
@@ -18,14 +18,14 @@ const VECTORS = [
 
 for (const [ratio, low, taken] of VECTORS) {
   test(`a ratio of ${ratio} ${taken ? 'takes' : 'leaves'} …${low}`, async (t) => {
-    for (const high of ['00', 'ff']) { // the other 72 bits are not asked
+    for (const high of ['00', 'ff']) { // the other 72 bits are ignored
       const traceId = '0af7651916cd43dd' + high + low
       for (const parentBased of [true, false]) {
         const sampler = samplerOf({ kind: 'ratio', ratio, parentBased })
         t.equal(sampler.decide(contextOf(traceId), false) === RECORD_AND_SAMPLE, taken)
       }
     }
-    // The same by a request whose caller said nothing of sampling that we trust: parentbased off.
+    // The same through a request. Without parentbased, the caller's sampled flag does not matter.
     process.env.OTEL_TRACES_SAMPLER = 'traceidratio'
     process.env.OTEL_TRACES_SAMPLER_ARG = String(ratio)
     t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER; delete process.env.OTEL_TRACES_SAMPLER_ARG })

@@ -1,6 +1,6 @@
 'use strict'
 
-// What samplers say in the trace state, and where: in headers, in spans, in what is exported.
+// What samplers write into the tracestate: in headers, in spans, and in the exported bytes.
 
 const { test } = require('tap')
 const { trace, ROOT_CONTEXT } = require('@opentelemetry/api')
@@ -10,11 +10,11 @@ const { probabilityOf } = require('../support/extrapolation')
 const { tracedApp } = require('../support/traced-app')
 
 const TENTH = 'ot=th:e6666666666666'
-const TAKEN = '0af7651916cd43dd00ffffffffffffff' // by every ratio above 0
-const LEFT = '0af7651916cd43dd0000000000000000' // by every ratio below 1
+const TAKEN = '0af7651916cd43dd00ffffffffffffff' // sampled by every ratio above 0
+const LEFT = '0af7651916cd43dd0000000000000000' // not sampled by any ratio below 1
 const caller = (traceId, flags = '01') => `00-${traceId}-b7ad6b7169203331-${flags}`
 
-// Enough roots for a ratio of one half to have taken some and left some, but for one time in 2^32.
+// Sends enough root requests that a ratio of one half samples some and leaves some, except once in 2^32 times.
 async function both (app, url = '/') {
   const answers = []
   for (let i = 0; i < 32; i++) answers.push((await app.inject(url)).json())
@@ -78,7 +78,7 @@ test('a threshold that the caller\'s own decision contradicts is taken out, and 
   t.notMatch((await collector.spans()).map(({ traceState }) => traceState).join(), 'ffff8')
 })
 
-// Others take capital letters for digits, and of two the last.
+// Other readers accept capital letters as hex digits, and use the last of two values.
 test('a caller\'s threshold that readers may take differently is taken out, and nothing else', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: echo })
   for (const [tracestate, written] of [
@@ -100,7 +100,7 @@ test('a ratio that decides anew writes its own over the caller\'s, and decides b
     [TAKEN, undefined, 'ot=th:8'], [TAKEN, 'ot=th:c,a=1', 'ot=th:8,a=1'], [TAKEN, 'a=1,ot=x:y;th:0', 'ot=th:8;x:y,a=1'],
     [LEFT, undefined, undefined], [LEFT, 'a=1,ot=th:0', 'a=1'], [LEFT, 'ot=th:0;x:y', 'ot=x:y'],
     [LEFT, 'ot=rv:80000000000000', 'ot=th:8;rv:80000000000000'], [TAKEN, 'ot=rv:7fffffffffffff', 'ot=rv:7fffffffffffff'],
-    [TAKEN, 'ot=rv:7', 'ot=th:8;rv:7'] // no randomness: the trace id's
+    [TAKEN, 'ot=rv:7', 'ot=th:8;rv:7'] // invalid randomness, so that of the trace id is used
   ]) {
     const headers = { traceparent: caller(traceId), ...tracestate === undefined ? {} : { tracestate } }
     const answer = (await app.inject({ url: '/', headers })).json()
@@ -278,5 +278,5 @@ test('a span that the application has marked as kept has the key once', { skip: 
   await app.inject('/')
   await app.lightTrace.flush()
   const [{ attributes }] = await sink.waitFor(1)
-  t.equal(attributes['light_trace.kept'], 'error') // the sink's decoder refuses a key that comes twice
+  t.equal(attributes['light_trace.kept'], 'error') // the sink's decoder fails on a repeated key
 })

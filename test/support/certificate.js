@@ -1,7 +1,6 @@
 'use strict'
 
-// X.509 certificates for the tests, made by hand from node:crypto: a P-256 key, ECDSA with SHA-256, and only the
-// extensions that TLS looks at.
+// Makes X.509 certificates for the tests with node:crypto only: a P-256 key, ECDSA with SHA-256, and only the extensions that TLS checks.
 
 const crypto = require('node:crypto')
 
@@ -15,7 +14,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 
 module.exports = { makeCertificate }
 
-// → { cert, key, sign } as PEM. Without an issuer it signs itself. `hosts` are names and IPv4 addresses.
+// → { cert, key, sign } as PEM. Without an issuer the certificate is self-signed. `hosts` are names and IPv4 addresses.
 function makeCertificate ({ name = 'light-trace test', hosts = ['127.0.0.1', 'localhost'], issuer, isCa = false, validFrom = Date.now() - DAY_MS, validTo = Date.now() + DAY_MS } = {}) {
   const { publicKey, privateKey } = crypto.generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const signer = issuer ?? { name, privateKey }

@@ -1,11 +1,12 @@
 'use strict'
 
-// Runs a function of a test in a process of its own.
+// Runs a function of a test in a separate process.
 //
 //   const child = runInChild(t, ({ Fastify, lightTrace, say }, url) => { … say({ … }) … }, { args: [url] })
-//   const { code, signal, said, stderr } = await child.exit    killed after half a minute: one that has ended has waited for nothing longer
+//   const { code, signal, said, stderr } = await child.exit
 //
-// The function is handed over as text: it sees its parameters and Node's globals only.
+// The child is killed after half a minute, so a child that ended by itself did not wait longer than that. The function is passed as source
+// text. It sees only its parameters and Node's globals.
 
 const path = require('node:path')
 const { spawn } = require('node:child_process')
@@ -39,7 +40,7 @@ function runInChild (t, fn, { args = [], nodeArgs = [], env = {}, killAfterMs = 
   return {
     pid: process_.pid,
     kill: (signal) => process_.kill(signal),
-    /** The next thing that it says. */
+    /** Resolves to its next message. */
     said: () => out.next(),
     exit: new Promise((resolve) => {
       process_.on('exit', (code, signal) => {

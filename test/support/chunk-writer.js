@@ -1,7 +1,7 @@
 'use strict'
 
-// Fills an exporter with spans without our own encoder: chunks as the contract between the two has them,
-// written by hand and as slowly as one likes.
+// Fills an exporter with spans without our own encoder. The chunks are written by hand, in the format that the encoder and the
+// exporter have agreed on.
 //
 //   chunk bytes = runs of  0x12 | length, 4 bytes padded | 0x0a scope | { 0x12 | length, 4 bytes padded | Span } …
 
@@ -14,7 +14,7 @@ const SCOPE = Buffer.concat([Buffer.from([0x0a, 6, 0x0a, 4]), Buffer.from('test'
 const RESOURCE = Buffer.concat([
   Buffer.from([0x0a, 24, 0x0a, 22, 0x0a, 12]), Buffer.from('service.name'), Buffer.from([0x12, 6, 0x0a, 4]), Buffer.from('test')
 ])
-// Printable and next to incompressible: what is kept in the tests is as large as it looks.
+// Printable and almost incompressible, so that buffered spans take as many bytes as were written.
 const NOISE = Buffer.from(Array.from(crypto.randomBytes(2 ** 21), (byte) => 0x20 + byte % 95))
 const SCOPE_SPANS_HEADER_BYTES = 5
 const FIXED_SPAN_BYTES = 5 + 18 + 10 + 9 + 9 + 2
@@ -32,7 +32,7 @@ const prefix = {
 
 module.exports = { startExporter, idOf, prefix }
 
-// Each exporter's spans count from 1; the span id is that number, so that a loss or a duplicate has a name.
+// Each exporter numbers its spans from 1 and uses the number as span id, so that a test can name a lost or duplicate span.
 function startExporter (t, { url, exporter = {}, buffer = {}, batch, closeTimeoutMs = 5000, ...rest }) {
   const stats = new Stats()
   const logged = []

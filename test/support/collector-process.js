@@ -1,8 +1,8 @@
 'use strict'
 
-// A collector in a process of its own, which can be killed and started again on its port, as a restart of the machine's
-// collector is. What it took is said by each life of it: span ids, how long the first request was in coming and how
-// long it was itself in answering.
+// A collector in a separate process. It can be killed and started again on the same port, like a collector on the same machine that
+// restarts. Each run reports the span ids that it received, how long its first request took to arrive, and how long it took to
+// answer.
 //
 //   const collector = new CollectorProcess(t); await collector.up(); await collector.kill()
 
@@ -14,10 +14,10 @@ const { decodeSpans } = require('./otlp-decode')
 
 class CollectorProcess {
   port = 0
-  ids = new Set() // of all lives
-  spans = [] // { traceId, spanId, name, traceState, service } of all lives that were to say them
-  noticedAfterMs = [] // of each life that was asked: from listening to the first request, by its own clock
-  answeringMs = 0 // how long requests that carried spans waited for their answers, since the last `up`
+  ids = new Set() // of all runs
+  spans = [] // { traceId, spanId, name, traceState, service } of all runs with `saysSpans`
+  noticedAfterMs = [] // of each run that got a request: time from listening to the first request, by its own clock
+  answeringMs = 0 // how long requests with spans waited for their answers, since the last `up`
   #child = null
 
   constructor (t) {
@@ -28,11 +28,11 @@ class CollectorProcess {
     return `http://127.0.0.1:${this.port}/v1/traces`
   }
 
-  /** @param {{ status?: number, hang?: boolean, saysSpans?: boolean }} [how] what it does instead of taking spans, or `saysSpans` */
+  /** @param {{ status?: number, hang?: boolean, saysSpans?: boolean }} [how] what it does instead of accepting spans, or `saysSpans` */
   async up (how = {}) {
     if (this.port === 0) this.port = await freePort()
     this.answeringMs = 0
-    // tap slips a NODE_OPTIONS of its own into everything that is spawned.
+    // tap adds its own NODE_OPTIONS to every process that is spawned.
     this.#child = fork(__filename, [String(this.port), JSON.stringify(how)], { env: { ...process.env, NODE_OPTIONS: '' } })
     this.#child.on('message', (message) => {
       if (message.ids !== undefined) for (const id of message.ids) this.ids.add(id)
@@ -51,13 +51,13 @@ class CollectorProcess {
     const child = this.#child
     this.#child = null
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
-    // What it has said may still be on its way when it has exited; the channel ends after the last of it.
+    // Its messages may still be on their way after it has exited. The channel disconnects after the last one.
     const gone = [once(child, 'exit'), ...(child.connected ? [once(child, 'disconnect')] : [])]
     child.kill('SIGKILL')
     await Promise.all(gone)
   }
 
-  /** Waits until all that it has said so far is known here: an answer of its server may be faster. */
+  /** Waits until all messages that it has sent so far are here. Its HTTP answers may arrive before them. */
   async heard () {
     const child = this.#child
     const echo = new Promise((resolve) => child.on('message', ({ echo }) => { if (echo) resolve() }))
@@ -79,7 +79,7 @@ function main (port, how) {
     const decoded = decodeSpans(Buffer.concat(parts), { gzip: req.headers['content-encoding'] === 'gzip' })
     const ids = decoded.map(({ spanId }) => spanId)
     const spans = how.saysSpans ? decoded.map(({ traceId, spanId, name, traceState, resource }) => ({ traceId, spanId, name, traceState, service: resource['service.name'] })) : undefined
-    // Said before it is answered: what was answered is known to have been taken, also when it is killed just then.
+    // Sends the message before it answers. So all spans that were answered are known here, even if it is killed right after the answer.
     process.send({ ids, spans, answeringMs: performance.now() - askedAt }, () => res.end())
   })
   server.keepAliveTimeout = 60_000

@@ -1,7 +1,7 @@
 'use strict'
 
-// The collector of light-trace/testing; or, where scripts/without.js has taken that out or what it uses, one that has the same spans
-// from a real exporter.
+// The collector of light-trace/testing. If scripts/without.js has removed that feature or one that it needs, a collector that gets the same
+// spans from a real exporter.
 
 const { FEATURES } = require('../../lib/features')
 const { processState } = require('../../lib/runtime/process-state')
@@ -10,11 +10,11 @@ const { startSink } = require('./otlp-sink')
 
 const WAIT_MS = 5_000
 
-const testing = FEATURES.testing?.load() // not by its path, by which all tests would be of that feature
+const testing = FEATURES.testing?.load() // not required by its path, or all tests would depend on that feature
 
 /**
- * @param {object} [t] a tap test; without it nothing waits for the collector, nor ends it
- * @returns {Promise<{ collector, options: object }>} options: of light-trace, by which the collector has the spans
+ * @param {object} [t] a tap test. Without it, nothing waits for the collector or ends it
+ * @returns {Promise<{ collector, options: object }>} options: of light-trace, which send the spans to the collector
  */
 async function collectorFor (t, { timeoutMs = WAIT_MS } = {}) {
   if (testing === undefined) {
@@ -63,7 +63,7 @@ function collected ({ start, end, flags, parentSpanId, schemaUrl, events, ...spa
     events: events.map((event) => ({ ...event, time: milliseconds(event.time) })),
     startTime: milliseconds(start),
     endTime: milliseconds(end),
-    duration: Math.round(milliseconds(end - start) * 1000) / 1000 // each time is right to 256 ns
+    duration: Math.round(milliseconds(end - start) * 1000) / 1000 // each time is accurate to 256 ns
   }
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// The real collectors that scripts/suites.js started, read back in one shape: that of otlp-decode.js. What a
-// collector keeps in another form, or not at all, its expect() says.
+// The real collectors that scripts/suites.js started. Spans are read back in the shape of otlp-decode.js. Each collector's expect() returns
+// how it stores a span: what it changes or loses.
 
 const { setTimeout: pause } = require('node:timers/promises')
 
@@ -12,7 +12,7 @@ const jaeger = {
   tracesUrl: process.env.COLLECTOR_JAEGER_TRACES,
   queryUrl: process.env.COLLECTOR_JAEGER_QUERY,
 
-  /** The spans of a trace, ordered by start, once there are `count` of them. */
+  /** Returns the spans of a trace, ordered by start, when there are `count` of them. */
   async spansOf (traceId, count) {
     for (let deadline = Date.now() + DEADLINE_MS; ; await pause(20)) {
       const { data } = await fetch(`${this.queryUrl}/api/traces/${traceId}`).then((response) => response.json())
@@ -22,7 +22,7 @@ const jaeger = {
     }
   },
 
-  // Microseconds; arrays as JSON and bytes as base64; no flags, schema URL, dropped counts or links' own fields.
+  // Jaeger has microseconds, arrays as JSON and bytes as base64. It stores no flags, schema URL, dropped counts or fields of links.
   expect ({ flags, schemaUrl, droppedAttributesCount, droppedEventsCount, droppedLinksCount, ...span }) {
     return {
       ...span,
@@ -49,7 +49,7 @@ const rotel = {
     return ordered(spans)
   },
 
-  expect: (span) => span // it passes on everything that OTLP has
+  expect: (span) => span // it forwards all of OTLP unchanged
 }
 
 const collectors = [jaeger, rotel]

@@ -3,7 +3,7 @@
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 
-/** The code blocks of a language (`js`, `ts`, `sh`, …) that a page of the docs has under a heading: tests run what the docs show. */
+/** Returns the code blocks of a language (`js`, `ts`, `sh`, …) under a heading of a docs page, so that tests run the code of the docs. */
 function docsCode (page, heading, language) {
   const text = readFileSync(join(__dirname, '../../docs', page), 'utf8')
   const section = text.split(/^(?=#+ )/m).find((part) => part.split('\n')[0].replace(/^#+ /, '') === heading)

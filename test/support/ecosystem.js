@@ -1,7 +1,7 @@
 'use strict'
 
-// What the apps of test/ecosystem share: a collector, and programs that send their spans to it. Their tests are run in
-// .ecosystem/<group>/, so they find this as '../../test/support/ecosystem.js'.
+// Shared by the apps of test/ecosystem: a collector, and programs that send their spans to it. Their tests run in .ecosystem/<group>/, so
+// they require this file as '../../test/support/ecosystem.js'.
 
 const { spawn } = require('node:child_process')
 const { docsCode } = require('./docs-code')
@@ -9,7 +9,7 @@ const { startSink: openSink } = require('./otlp-sink')
 
 const DEADLINE_MS = 60_000
 
-/** A collector for a test of node:test: see ./otlp-sink.js. */
+/** A collector for a node:test test. See ./otlp-sink.js. */
 async function startSink (t) {
   const sink = await openSink()
   t.after(() => sink.close())
@@ -17,12 +17,12 @@ async function startSink (t) {
 }
 
 /**
- * Starts a program whose spans go to `sink`; it is ended with the test, with all that it started.
+ * Starts a program that sends its spans to `sink`. When the test ends, the program and all processes that it started are killed.
  * @param {{ after: Function }} t
  * @param {string[]} command the program and its arguments
  * @param {{ cwd: string, sink?: object, env?: object }} options
  * @returns {{ pid: number, says: (pattern: RegExp) => Promise<RegExpExecArray>, text: () => string, kill: (signal: string) => void,
- *   ended: Promise<number | string> }} says: once its output has that; ended: its exit code, or the signal that ended it
+ *   ended: Promise<number | string> }} says: resolves when the output matches; ended: its exit code, or the signal that ended it
  */
 function startProgram (t, [command, ...args], { cwd, sink, env = {} }) {
   const own = { ...cleanEnvironment(), ...(sink === undefined ? { OTEL_TRACES_EXPORTER: 'none' } : { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin }), ...env }
@@ -56,7 +56,7 @@ function startProgram (t, [command, ...args], { cwd, sink, env = {} }) {
   }
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it ends. */
 async function runProgram (t, command, options) {
   const program = startProgram(t, command, options)
   const timer = setTimeout(() => endGroup(program.pid), DEADLINE_MS * 3)
@@ -69,11 +69,11 @@ function endGroup (pid) {
   try {
     process.kill(-pid, 'SIGKILL')
   } catch (error) {
-    if (error.code !== 'ESRCH') throw error // it has ended meanwhile
+    if (error.code !== 'ESRCH') throw error // it has already ended
   }
 }
 
-// Neither variables of OpenTelemetry's nor those of a runner of tests.
+// Without the variables of OpenTelemetry and of test runners.
 function cleanEnvironment () {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(?:OTEL_|NODE_TEST_|NODE_OPTIONS$|LIGHT_TRACE_)/.test(name)))
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The example projects as scripts/suites.js installed them, and what a newcomer does with one.
+// Uses the example projects, as scripts/suites.js installed them, in the way that a new user does.
 
 module.exports = { startExample, runScript, ended, sinkFor, byStart, tree, promised, directoryOf }
 
@@ -16,16 +16,16 @@ function directoryOf (name) {
   return join(process.env.EXAMPLES_DIRECTORY, name)
 }
 
-/** A sink, and the variable by which an example finds it. */
+/** Starts a sink. Returns it with the variable that points an example to it. */
 async function sinkFor (t) {
   const sink = await startSink(t)
   return { sink, endpoint: { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin } }
 }
 
 /**
- * Starts an example by `npm start`.
- * @returns {{ output: (pattern: RegExp) => Promise<RegExpExecArray>, stop: () => Promise<void> }} output: the match, once
- *   it is there; stop: Ctrl-C, until all of its processes have ended
+ * Starts an example with `npm start`.
+ * @returns {{ output: (pattern: RegExp) => Promise<RegExpExecArray>, stop: () => Promise<void> }} output: resolves to the match when
+ *   it is printed; stop: sends Ctrl-C and waits until all its processes have ended
  */
 function startExample (t, name, env) {
   const npm = runScript('start', directoryOf(name), env)
@@ -45,7 +45,7 @@ function startExample (t, name, env) {
   }
 }
 
-/** An npm script of the project in a directory. It has a process group, as in a terminal: npm's shell passes no signal on. */
+/** Runs an npm script of the project in a directory. It gets its own process group, as in a terminal, because npm's shell does not forward signals. */
 function runScript (script, directory, env = {}) {
   const child = spawn('npm', ['run', script], { cwd: directory, env: { ...withoutTracer(environment()), ...env }, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   const listeners = []
@@ -62,7 +62,7 @@ function runScript (script, directory, env = {}) {
       try {
         process.kill(-child.pid, name)
       } catch (error) {
-        if (error.code !== 'ESRCH') throw error // all have ended
+        if (error.code !== 'ESRCH') throw error // all processes have ended
       }
     },
     onOutput (listen) {
@@ -81,7 +81,7 @@ function withoutTracer (env) {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('OTEL_')))
 }
 
-/** The spans of a sink as the README of an example draws them. */
+/** Draws the spans of a sink in the style of the examples' READMEs. */
 function tree (spans, label = labelOf) {
   return drawTree([...spans].sort(byStart), label)
 }
@@ -95,7 +95,7 @@ function labelOf ({ kind, name, status, attributes }) {
   return spanLabel({ kind, name: system === undefined ? name : `${system} ${name}`, status: status.code, errorType: attributes['error.type'] })
 }
 
-/** The last block of an example's README that is no command: what it says that one sees. */
+/** Returns the last block without a language in an example's README: the output that it promises. */
 function promised (name) {
   const readme = readFileSync(join(ROOT, 'examples', name, 'README.md'), 'utf8')
   return [...readme.matchAll(/^```(\w*)\n(.*?)\n```$/gms)].findLast(([, language]) => language === '')[2]

@@ -1,7 +1,7 @@
 'use strict'
 
-// How a backend counts sampled spans, written from OpenTelemetry's "TraceState: Probability Sampling" and from nothing
-// of ours: whole numbers as BigInt, text by regular expressions, no bit of the library.
+// How a backend counts sampled spans. Written from OpenTelemetry's "TraceState: Probability Sampling" and without code of the library:
+// integers are BigInt, and text is read with regular expressions.
 
 const TWO_56 = 2n ** 56n
 const MEMBER = /^\s*ot=(.*)$/
@@ -9,7 +9,7 @@ const THRESHOLD = /^th:([0-9a-f]{1,14})$/
 
 module.exports = { probabilityOf, extrapolate }
 
-/** The probability with which a span was taken, by its tracestate; 1 where it says nothing. */
+/** Returns the probability with which a span was sampled, from its tracestate. Without a threshold it is 1. */
 function probabilityOf (tracestate) {
   for (const member of tracestate.split(',')) {
     const value = MEMBER.exec(member)?.[1]
@@ -19,7 +19,7 @@ function probabilityOf (tracestate) {
   return 1
 }
 
-/** What the spans say of all that happened, and the standard deviation of that estimate (Horvitz and Thompson). */
+/** Returns the estimated number of all spans, and the standard deviation of that estimate (Horvitz-Thompson). */
 function extrapolate (spans) {
   let count = 0
   let variance = 0

@@ -1,17 +1,17 @@
 'use strict'
 
-// A collector that misbehaves as told. It reads what it gets with a decoder that is not ours and remembers every
-// span id, so that a loss has a name and a duplicate is seen.
+// A collector that misbehaves according to a script. It reads requests with an independent decoder and remembers every span id, so
+// that lost and duplicate spans are detected.
 //
 //   const collector = await startFakeCollector(t, { tls, keepSpans })
-//   collector.script = [{ status: 503 }, { hang: true }, { status: 200 }]   one per request, the last one stays
+//   collector.script = [{ status: 503 }, { hang: true }, { status: 200 }]   one per request, the last one repeats
 //   collector.script = (request, number) => ({ … })
-//   await collector.down(); await collector.up()                            the same port
+//   await collector.down(); await collector.up()                            on the same port
 //
-// A behaviour: status, headers, body, delayMs (before the headers), partialSuccess: { rejectedSpans, errorMessage },
+// Members of a behaviour: status, headers, body, delayMs (before the headers), partialSuccess: { rejectedSpans, errorMessage },
 //   after: a promise (the answer waits for it),
-//   trickle: { bytes, everyMs } (a body without end), raw: text in the place of an answer, hang: true,
-//   resetAt: bytes of the body after which the connection is reset, resetAfterUpload, closeAfterAnswer,
+//   trickle: { bytes, everyMs } (an endless body), raw: text instead of an HTTP answer, hang: true,
+//   resetAt: number of body bytes after which the connection is reset, resetAfterUpload, closeAfterAnswer,
 //   early: true (answers before it reads the body, and closes unless keepOpen), readEveryMs (reads the body slowly).
 
 module.exports = { startFakeCollector }
@@ -34,9 +34,9 @@ async function startFakeCollector (t, options = {}) {
 class FakeCollector {
   script = [{ status: 200 }]
   requests = [] // { number, headers, at, isComplete, bytes, spans, status, remotePort }
-  spans = [] // decoded, with `keepSpans`
-  connections = 0 // ever
-  sockets = new Set() // now
+  spans = [] // decoded, only with `keepSpans`
+  connections = 0 // in total
+  sockets = new Set() // open now
   #options
   #port = 0
   #server = null
@@ -51,12 +51,12 @@ class FakeCollector {
     return `http${tls ? 's' : ''}://${hostInUrl}:${this.#port}/v1/traces`
   }
 
-  // Of requests that were answered with 2xx: id → how often.
+  // Span ids of requests that were answered with 2xx → how often each came.
   get delivered () {
     return countIds(this.requests.filter(({ status }) => status >= 200 && status < 300))
   }
 
-  // Ids that the collector read to the end more than once, whatever it answered.
+  // Span ids that the collector has read completely more than once, whatever it answered.
   get duplicates () {
     return [...countIds(this.requests)].filter(([, times]) => times > 1).map(([id]) => id)
   }
@@ -92,7 +92,7 @@ class FakeCollector {
     this.#options = { ...this.#options, tls }
   }
 
-  // Resolves once the condition holds; looked at whenever something happens here and every few milliseconds.
+  // Resolves when the condition holds. It is checked after each event here and every few milliseconds.
   until (condition, timeoutMs = 20_000) {
     return new Promise((resolve, reject) => {
       const look = () => {

@@ -2,7 +2,7 @@
 
 const { FEATURES } = require('../../lib/features')
 
-/** Why a test is skipped where scripts/without.js has taken out the feature that it needs; false where it is there. */
+/** Returns the reason to skip a test if scripts/without.js has removed the feature that it needs, else false. */
 function without (name) { return !(name in FEATURES) && `without ${name}` }
 
 module.exports = { without }

@@ -1,9 +1,9 @@
 'use strict'
 
-// A server in a process of its own that is frozen between requests, as Vercel and Cloud Run do it.
+// A server in a separate process that is frozen between requests, as on Vercel and Cloud Run.
 //
 //   const server = await startFrozen(t, 'cloud-run', { traceOptions, env })
-//   await server.request('/orders/1')     thaws it, and freezes it when the answer is out
+//   await server.request('/orders/1')     thaws it, and freezes it when it has answered
 //   const { code, signal, stderr } = await server.terminate()
 
 const http = require('node:http')
@@ -24,7 +24,7 @@ async function startFrozen (t, name, { env = {}, freezesItself = false, ...optio
 
 class FrozenServer {
   stderr = ''
-  waitedFor = 0 // promises that the last request asked its platform to wait for
+  waitedFor = 0 // number of promises that the last request passed to waitUntil
   #freezesItself
   #process = null
   #port = 0
@@ -52,7 +52,7 @@ class FrozenServer {
 
   async request (url, headers = {}) {
     const frozen = this.#freezesItself ? this.#line() : null
-    // More than once: it may be about to freeze itself.
+    // Repeated, because the process may be just about to freeze itself.
     this.#process.kill('SIGCONT')
     const thaw = setInterval(() => this.#process.kill('SIGCONT'), THAW_EVERY_MS)
     const answer = await get(this.#port, url, headers)
@@ -62,7 +62,7 @@ class FrozenServer {
     return answer
   }
 
-  /** As the platform ends an instance: the signal, and its CPU back. */
+  /** Ends the instance as the platform does: sends the signal and gives it CPU again. */
   terminate () {
     this.#process.kill('SIGTERM')
     this.#process.kill('SIGCONT')

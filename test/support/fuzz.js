@@ -1,7 +1,6 @@
 'use strict'
 
-// Every parser of bytes from outside, with inputs made of valid ones gone wrong. A target throws where the
-// parser does, and where what it answers cannot be.
+// Runs every parser of external bytes with mutations of valid inputs. A target throws if the parser throws or if its result is impossible.
 
 const assert = require('node:assert')
 const { Reader } = require('protobufjs/minimal')
@@ -26,7 +25,7 @@ const VARIABLES = [
   'OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT', 'OTEL_LOG_LEVEL', 'OTEL_SDK_DISABLED', 'OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS'
 ]
 
-// name → { seeds, run (input, random) }; `bytes` targets get a Buffer.
+// name → { seeds, run (input, random) }. Targets with `bytes` get a Buffer.
 const targets = {
   traceparent: {
     seeds: [`00-${TRACE}-01`, `cc-${TRACE}-03-future`, `00-${TRACE}-01, 00-${TRACE}-01`, `\t 00-${TRACE}-ff `, `00-${'0'.repeat(31)}1-${'0'.repeat(15)}1-00`],
@@ -40,7 +39,7 @@ const targets = {
   baggage: {
     seeds: ['userId=alice,serverNode=DF%2028;region=eu;canary , empty=', 'a=%e2%82%ac;p=%zz', '__proto__=x,constructor=y,k%20=v',
       `a=${'x'.repeat(4090)},b=${'y'.repeat(4000)}`, Array.from({ length: 200 }, (_, i) => `k${i}=${i}`).join()],
-    rounds: 1 / 4, // what it writes is read again
+    rounds: 1 / 4, // its output is parsed again
     run: checkBaggage
   },
   host: {
@@ -143,7 +142,7 @@ const targets = {
   },
   environment: {
     seeds: ['http://localhost:4318', 'http://user:pass@[::1]:4317/x?y#z', 'a=b,c=%20d', '0.5', '-1', '1e9', 'gzip', 'parentbased_traceidratio', 'true', 'otlp,console'],
-    rounds: 1 / 20, // it reads some sixty variables
+    rounds: 1 / 20, // it reads about sixty variables
     run (text, random) {
       const environment = Object.create(null)
       for (let i = 0; i < 4; i++) environment[VARIABLES[Math.floor(random() * VARIABLES.length)]] = text
@@ -153,7 +152,7 @@ const targets = {
   }
 }
 
-// As Fastify's request with trustProxy, whose getters read what is on `raw`.
+// Like Fastify's request with trustProxy, whose getters read from `raw`.
 class ProxiedRequest {
   constructor (raw) { this.raw = raw }
   get ip () { return this.raw.headers['x-forwarded-for'] }
@@ -176,7 +175,7 @@ function readResponse (pieces) {
   return { code, status, isComplete, isOversized, isKeptAlive, bodyBytes: body.length, body: body.toString('latin1', 0, 100) }
 }
 
-// Throws with the input that broke it.
+// Throws an error that shows the failing input.
 function fuzz (name, rounds, seed) {
   const { seeds, run, bytes = false, rounds: part = 1 } = targets[name]
   const random = randomFrom(seed)
@@ -215,15 +214,15 @@ function mutateBytes (start, random) {
   return random() < 0.5 ? bytes : bytes.subarray(0, Math.floor(random() * bytes.length))
 }
 
-// What makes a quadratic parser slow: one piece, over and over.
+// Inputs that make a quadratic parser slow: one piece, repeated many times.
 function longInputs (name, length) {
   const { seeds, bytes = false } = targets[name]
   if (bytes) return [...seeds, Buffer.from([0x10]), Buffer.from([0x80]), Buffer.from([0x0a, 0])].map((piece) => Buffer.alloc(length, piece))
   const pieces = [...seeds, ...NASTY].filter((piece) => piece !== '').map((piece) => piece.repeat(Math.ceil(length / piece.length)).slice(0, length))
-  return pieces.flatMap((piece) => [piece, `${piece.slice(0, -1)}"`, `${piece.slice(0, -1)}\0`]) // and those that are wrong at the end
+  return pieces.flatMap((piece) => [piece, `${piece.slice(0, -1)}"`, `${piece.slice(0, -1)}\0`]) // and variants with an error at the end
 }
 
-/** The spans of a chunk, as bytes. An empty scope_spans has none. */
+/** Returns the spans of a chunk, as bytes. An empty scope_spans has none. */
 function spansOf (bytes) {
   const reader = Reader.create(bytes)
   const spans = []

@@ -1,6 +1,6 @@
 'use strict'
 
-// What one library can do to the metrics of all others: instruments whose names, attributes and values Prometheus cannot take.
+// Instruments whose names, attributes and values Prometheus does not accept. One library with these could break the metrics of all others.
 
 const ODD = ['', ' ', '\n', '\r', '\\', '"', '{x}', '}', '1', '5x', 'é', '𝒳', '\ud800', '\0', ':', '/', 's/s', '_', '__', 'a\nb', '# EOF', 'NaN',
   'constructor', 'By/constructor', '__proto__', 'toString/valueOf']

@@ -1,7 +1,7 @@
 'use strict'
 
-// AWS Lambda's side of its runtime interface, over a real process: an event goes in, and the moment its answer is out the
-// process is frozen (SIGSTOP) until the next one. What it has not sent by then it sends, if at all, after the thaw.
+// AWS Lambda's side of the runtime interface, for a real process. It hands out an event, and freezes the process (SIGSTOP) as soon
+// as the answer arrives, until the next event. The process can send what is left only after the thaw.
 //
 //   const lambda = await startLambda(t, { traceOptions: { exporter: { url } } })
 //   const { answer, error } = await lambda.invoke('/orders/1')
@@ -28,8 +28,8 @@ class Lambda {
   stderr = ''
   #server = http.createServer((request, response) => this.#onRequest(request, response))
   #process = null
-  #waiting = null // the runtime's open request for the next event
-  #queued = null // the event that it has not asked for yet
+  #waiting = null // the runtime's pending request for the next event
+  #queued = null // an event that the runtime has not requested yet
   #answered = null
   #count = 0
 
@@ -85,7 +85,7 @@ class Lambda {
     }
     let text = ''
     for await (const part of request.setEncoding('utf8')) text += part
-    // Before it even knows that the answer has come.
+    // Before the process knows that its answer has arrived.
     this.#process.kill('SIGSTOP')
     response.writeHead(202).end()
     const body = JSON.parse(text)

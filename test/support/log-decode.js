@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads an OTLP ExportLogsServiceRequest with the decoder that protobufjs generated from OpenTelemetry's own .proto files, as
-// strictly as otlp-decode.js reads spans.
+// Reads an OTLP ExportLogsServiceRequest with the decoder that protobufjs generated from OpenTelemetry's .proto files, as strictly as
+// otlp-decode.js reads spans.
 
 const { gunzipSync } = require('node:zlib')
 const { opentelemetry: { proto } } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
@@ -12,7 +12,7 @@ const { ResourceLogs, ScopeLogs, LogRecord } = proto.logs.v1
 
 boundMessages([ResourceLogs, ScopeLogs, LogRecord, Request])
 
-/** @returns {object[]} the records in order, flat. Times are BigInt nanoseconds, ids are '' where there is no trace */
+/** @returns {object[]} the records in order, flat. Times are BigInt nanoseconds, ids are '' without a trace */
 function decodeLogs (body) {
   const request = Request.decode(strictReader(body[0] === GZIP_MAGIC ? gunzipSync(body) : body))
   return request.resourceLogs.flatMap(({ resource, scopeLogs }) => scopeLogs.flatMap(({ scope, logRecords }) => logRecords.map((record) => ({

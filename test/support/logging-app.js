@@ -1,13 +1,13 @@
 'use strict'
 
-// An app whose lines are exported to a collector on loopback, and kept as they were printed. No request is slow, as any may be on a
-// busy machine.
+// An app that exports its log lines to a collector on loopback, and also keeps the printed lines. Slow-request detection is off, because on
+// a busy machine any request may be slow.
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { startMetricSink } = require('./metric-sink')
 
-/** @returns {Promise<{ app, sink, lines: string[], exported (): Promise<object[]> }>} `exported` flushes, and gives all records */
+/** @returns {Promise<{ app, sink, lines: string[], exported (): Promise<object[]> }>} `exported` flushes and returns all records */
 async function loggingApp (t, { logger = {}, fastify = {}, trace = {}, logs = { export: true }, routes, sink } = {}) {
   sink ??= await startMetricSink(t)
   const lines = []
@@ -24,7 +24,7 @@ async function loggingApp (t, { logger = {}, fastify = {}, trace = {}, logs = { 
   return { app, sink, lines, exported }
 }
 
-/** The identity that holds at every moment. */
+/** The accounting equation, which always holds. */
 function isAccounted ({ accepted, delivered, rejected, dropped, queued, inFlight }) {
   return accepted === delivered + rejected + Object.values(dropped).reduce((sum, count) => sum + count, 0) + queued + inFlight
 }

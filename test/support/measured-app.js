@@ -1,6 +1,6 @@
 'use strict'
 
-// An application whose requests are counted, and what its collector has read of them.
+// An app with request metrics, and a collector that decodes them.
 // Feature: metrics
 
 const Fastify = require('fastify')
@@ -11,7 +11,7 @@ const DURATION = 'http.server.request.duration'
 
 async function measuredApp (t, options = {}, routes = () => {}) {
   const sink = await startMetricSink(t)
-  const app = Fastify({ ...options.fastify }) // Fastify 5.0 changes what it is given
+  const app = Fastify({ ...options.fastify }) // a copy, because Fastify 5.0 changes its options object
   const { fastify, ...others } = options
   await app.register(lightTrace, { serviceName: 'shop', exporter: { url: sink.url }, metrics: true, ...others })
   app.get('/users/:id', async () => ({ ok: true }))
@@ -23,7 +23,7 @@ async function measuredApp (t, options = {}, routes = () => {}) {
   return { app, sink, origin, get: async (path, init) => { const response = await fetch(origin + path, init); await response.text(); return response } }
 }
 
-/** The points of the duration by what they are about, as text. */
+/** Returns the points of the duration metric by their attributes, as text. */
 async function points (app, sink, name = DURATION) {
   await app.close()
   const metric = await sink.metric(name)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads an OTLP ExportMetricsServiceRequest with the decoder that protobufjs generated from OpenTelemetry's own
-// .proto files, as strictly as otlp-decode.js reads spans.
+// Reads an OTLP ExportMetricsServiceRequest with the decoder that protobufjs generated from OpenTelemetry's .proto files, as strictly as
+// otlp-decode.js reads spans.
 
 module.exports = { decodeMetrics }
 
@@ -21,8 +21,8 @@ boundMessages([
 
 /**
  * @param {Buffer} body one request body
- * @returns {object[]} its metrics in order, each with its points; times are BigInt nanoseconds, counts are numbers
- * @throws {Error} where the body breaks the OTLP specification
+ * @returns {object[]} its metrics in order, each with its points. Times are BigInt nanoseconds, counts are numbers
+ * @throws {Error} if the body violates the OTLP specification
  */
 function decodeMetrics (body, { gzip = body[0] === GZIP_MAGIC } = {}) {
   const request = Request.decode(strictReader(gzip ? gunzipSync(body) : body))

@@ -1,10 +1,10 @@
 'use strict'
 
-// A collector on loopback that takes spans, metrics and log records, and answers as it is told.
+// A collector on loopback that accepts spans, metrics and log records. `answer` decides how it responds.
 //
 //   const sink = await startMetricSink(t)
-//   sink.answer = (path, number, byteCount) => ({ status: 503 })      for each request; 200 by default
-//   await sink.metric('http.server.request.duration')       the newest of that name, once one has come
+//   sink.answer = (path, number, byteCount) => ({ status: 503 })      called for each request; 200 by default
+//   await sink.metric('http.server.request.duration')       the newest metric with this name, when one has arrived
 
 module.exports = { startMetricSink }
 
@@ -33,7 +33,7 @@ class MetricSink {
   get origin () { return `http://127.0.0.1:${this.#port}` }
   get url () { return `${this.origin}/v1/traces` }
 
-  /** The log records that were taken. */
+  /** The log records that were accepted. */
   get records () { return this.requests.filter(({ status }) => status === 200).flatMap(({ records = [] }) => records) }
 
   get exports () { return this.requests.filter(({ path, status }) => path === '/v1/metrics' && status === 200) }
@@ -51,12 +51,12 @@ class MetricSink {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
-  /** The newest metric of that name that was taken, once there is one. */
+  /** Resolves to the newest accepted metric with this name. */
   metric (name) {
     return this.until(() => this.exports.flatMap(({ metrics }) => metrics).findLast((metric) => metric.name === name))
   }
 
-  /** Resolves with what `find` answers, as soon as that is something. */
+  /** Resolves to the result of `find` as soon as it is truthy. */
   until (find) {
     return new Promise((resolve) => {
       const look = () => {

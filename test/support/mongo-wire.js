@@ -1,7 +1,7 @@
 'use strict'
 
-// As much of MongoDB's wire protocol as the driver needs to send commands and get answers: OP_MSG with one document,
-// and the driver's first OP_QUERY. There is no MongoDB among the packages that tests may install.
+// The part of MongoDB's wire protocol that the driver needs to send commands and get answers: OP_MSG with one document, and the driver's
+// first OP_QUERY. The packages that tests may install do not include MongoDB.
 
 const net = require('node:net')
 const { once } = require('node:events')
@@ -13,7 +13,7 @@ const OP_MSG = 2013
 /**
  * @param {object} t a tap test
  * @param {{ serialize, deserialize }} bson
- * @param {(command: object) => object} answer to a command; what is thrown is a server's error
+ * @param {(command: object) => object} answer to a command; an error that it throws becomes a server error
  * @returns {Promise<number>} the port
  */
 async function startMongo (t, bson, answer) {

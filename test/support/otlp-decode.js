@@ -1,9 +1,8 @@
 'use strict'
 
-// Reads an OTLP ExportTraceServiceRequest with code that is not ours: the decoder that protobufjs generated from
-// OpenTelemetry's own .proto files. It is stricter than a collector: what a collector forgives (an unknown field, a
-// repeated attribute key, a string that is not UTF-8, a length that does not fit) is an error here, because a test
-// that reads it back would not see it.
+// Reads an OTLP ExportTraceServiceRequest with independent code: the decoder that protobufjs generated from OpenTelemetry's .proto files.
+// It is stricter than a collector. An unknown field, a repeated attribute key, invalid UTF-8 or a wrong length is an error here. A
+// collector forgives these, so a test that reads spans back from one would not notice them.
 
 const { Reader } = require('protobufjs/minimal')
 const { gunzipSync } = require('node:zlib')
@@ -12,7 +11,7 @@ const proto = require('@opentelemetry/otlp-transformer/build/src/generated/root'
 const Request = proto.collector.trace.v1.ExportTraceServiceRequest
 const { Span, Status } = proto.trace.v1
 
-const GZIP_MAGIC = 0x1f // no protobuf message starts with this byte: it would be wire type 7
+const GZIP_MAGIC = 0x1f // no protobuf message starts with this byte, since it would mean wire type 7
 const INVALID_IDS = /^0*$/
 const PLAIN = { enumerable: true, configurable: true, writable: true }
 const REPLACEMENT = '\ufffd'
@@ -26,10 +25,10 @@ boundMessages([
 
 /**
  * @param {Buffer} body one request body
- * @param {{ gzip?: boolean }} [options] what the content-encoding said; without it the first byte decides
+ * @param {{ gzip?: boolean }} [options] from the content-encoding header; without it the first byte decides
  * @returns {object[]} its spans in order, flat and readable. Times are BigInt nanoseconds, an int64 attribute is a
- *   Number (a BigInt where a Number would lie), ids are lowercase hex, parentSpanId is '' for a root.
- * @throws {Error} where the body breaks the OTLP specification
+ *   Number (or a BigInt if a Number would be inexact), ids are lowercase hex, parentSpanId is '' for a root.
+ * @throws {Error} if the body violates the OTLP specification
  */
 function decodeSpans (body, { gzip = body[0] === GZIP_MAGIC } = {}) {
   const request = Request.decode(strictReader(gzip ? gunzipSync(body) : body))
@@ -42,7 +41,7 @@ function decodeSpans (body, { gzip = body[0] === GZIP_MAGIC } = {}) {
       }))))
 }
 
-// What was not sent has the default of its type: protobufjs leaves null there.
+// A field that was not sent gets the default of its type. protobufjs returns null for it.
 function readable (span, origin) {
   return {
     ...origin,
@@ -110,7 +109,7 @@ function attributesOf (keyValues = []) {
   for (const { key, value } of keyValues) {
     if (!key) throw new Error('OTLP: an attribute without a key')
     if (Object.hasOwn(attributes, key)) throw new Error(`OTLP: attribute '${key}' occurs twice`)
-    if (key === '__proto__') Object.defineProperty(attributes, key, { value: valueOf(value), ...PLAIN }) // a key like any other
+    if (key === '__proto__') Object.defineProperty(attributes, key, { value: valueOf(value), ...PLAIN }) // an ordinary key
     else attributes[key] = valueOf(value)
   }
   return attributes
@@ -125,7 +124,7 @@ function valueOf (any) {
     case 'bytesValue': return any.bytesValue
     case 'arrayValue': return any.arrayValue.values.map(valueOf)
     case 'kvlistValue': return attributesOf(any.kvlistValue.values)
-    default: return null // an AnyValue without a value is how OTLP says "empty"
+    default: return null // OTLP's "empty" is an AnyValue without a value
   }
 }
 
@@ -133,15 +132,15 @@ function strictReader (bytes) {
   const reader = Reader.create(bytes)
   reader.string = function () {
     const bytes = this.bytes()
-    const text = bytes.utf8Slice() // a third of what the strict decoder takes
-    return text.includes(REPLACEMENT) ? utf8.decode(bytes) : text // sent as such, or put there for what is not UTF-8
+    const text = bytes.utf8Slice() // takes a third of the strict decoder's time
+    return text.includes(REPLACEMENT) ? utf8.decode(bytes) : text // the character was either sent, or replaces invalid UTF-8
   }
   reader.skipType = function (wireType) { throw new Error(`OTLP: unknown field of wire type ${wireType} before offset ${this.pos}`) }
   return reader
 }
 
-// The generated code stops a message at or after its end and does not look whether a field reached over it, so a wrong
-// length could be read as other, plausible fields. It calls every nested decode through its class: there we compare.
+// The generated code ends a message at or after its end and does not check whether a field went beyond it. A wrong length could therefore
+// be read as other, plausible fields. It decodes each nested message through its class, where this wrapper compares the positions.
 function boundMessages (messages) {
   for (const Message of messages) {
     const { decode } = Message

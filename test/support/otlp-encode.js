@@ -1,7 +1,7 @@
 'use strict'
 
-// OTLP bodies written by protobufjs, for the tests of the harness itself: they know what our encoder does not decide. And single
-// fields, whose lengths are padded as those of our encoder are.
+// OTLP bodies encoded by protobufjs, independent of our encoder, to test the test harness itself. Also single fields, with padded lengths
+// as our encoder writes them.
 
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 
@@ -16,7 +16,7 @@ function encodeRequest (request) {
   return Buffer.from(opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest.encode(request).finish())
 }
 
-/** One resource, one scope, and the given spans' fields over valid ids. */
+/** Returns one resource and one scope with the given spans. Their fields are added to valid ids. */
 function requestOf (...spans) {
   return {
     resourceSpans: [{
@@ -30,7 +30,7 @@ function requestOf (...spans) {
   }
 }
 
-/** A length-delimited field, its length in so many bytes. */
+/** Returns a length-delimited field, with its length in `lengthBytes` bytes. */
 function field (tag, bytes, lengthBytes = 4) {
   const header = [tag]
   for (let i = 0; i < lengthBytes; i++) header.push((Math.floor(bytes.length / 128 ** i) & 0x7f) | (i < lengthBytes - 1 ? 0x80 : 0))

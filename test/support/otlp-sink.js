@@ -1,7 +1,7 @@
 'use strict'
 
-// A collector in the test's own process: a real HTTP server on a free loopback port that reads what it gets with a
-// decoder that is not ours, and keeps it.
+// A collector in the test's own process: a real HTTP server on a free loopback port. It decodes requests with an independent decoder and
+// keeps them.
 
 module.exports = { startSink }
 
@@ -14,10 +14,10 @@ const { decodeSpans } = require('./otlp-decode')
  * @param {object} [t] a tap test: the sink is closed at its end
  * @returns {Promise<Sink>}
  *
- * sink.url       the whole address to post to, http://127.0.0.1:<port>/v1/traces
+ * sink.url       the full URL to post to, http://127.0.0.1:<port>/v1/traces
  * sink.spans     every span of every request that was answered with 2xx, in order of arrival
- * sink.requests  [{ method, url, headers, bytes, spans, status }], also the refused ones
- * sink.waitFor   (n or (sink) => boolean, timeoutMs = 10 000) → the spans, once n of them (or the condition) are there
+ * sink.requests  [{ method, url, headers, bytes, spans, status }], including refused requests
+ * sink.waitFor   (n or (sink) => boolean, timeoutMs = 10 000) → the spans, when n of them have arrived (or the condition holds)
  * sink.respond   assign (req, body) => ({ status, headers, body }), sync or async, to script the answers
  */
 async function startSink (t) {
@@ -33,9 +33,9 @@ class Sink {
   requests = []
   respond = () => ({ status: 200 })
   #waiting = new Set()
-  #broken = null // the first body that was not OTLP: every wait fails with it
+  #broken = null // the first body that was not valid OTLP; every wait fails with it
   #server = http.createServer((req, res) => {
-    this.#answer(req, res).catch((error) => { // a client that left, or a script that threw
+    this.#answer(req, res).catch((error) => { // the client disconnected, or the script threw
       res.destroy()
       if (req.complete) this.#fail(error)
     })
@@ -84,7 +84,7 @@ class Sink {
     this.requests.push(request)
     if (request.status >= 200 && request.status < 300) this.spans.push(...request.spans)
     res.writeHead(request.status, { 'content-type': 'application/x-protobuf', ...answer.headers })
-    res.end(answer.body) // no body at all is a valid, empty ExportTraceServiceResponse
+    res.end(answer.body) // an empty body is a valid ExportTraceServiceResponse
     this.#look()
   }
 

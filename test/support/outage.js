@@ -1,8 +1,8 @@
 'use strict'
 
-// Applications whose collector is away for so long that their buffer is thinned, and sums over what it gets afterwards. The trace ids
-// are the callers', and the same in each run; how far each chunk is thinned depends on when it was compressed, so sums are compared
-// with the error of a sample. Five standard errors: three would be missed once in 370 times.
+// Applications whose collector is down for so long that their buffer is thinned, and sums over the spans that arrive afterwards. The
+// callers send the trace ids, which are the same in each run. How much a chunk is thinned depends on when it was compressed, so sums are
+// compared within the sampling error. The limit is five standard errors, because three would be exceeded once in 370 times.
 
 const crypto = require('node:crypto')
 const Fastify = require('fastify')
@@ -11,13 +11,13 @@ const { extrapolate } = require('./extrapolation')
 const { setImmediate: turn } = require('node:timers/promises')
 const { startFakeCollector } = require('./fake-collector')
 
-const TURN_EVERY = 10 // requests: app.inject() alone never lets the event loop turn, and nothing is compressed or sent meanwhile
+const TURN_EVERY = 10 // requests. With app.inject() alone the event loop never turns, so nothing is compressed or sent
 
 module.exports = { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, identity, isTrueSum, TURN_EVERY }
 
 const ERRORS_MAX = 5
 
-/** What a span says of how many it stands for, of 1. */
+/** Returns the threshold of a span's tracestate as a fraction of 1. */
 function thresholdOf ({ traceState }) {
   return parseInt((/\bth:([0-9a-f]+)/.exec(traceState)?.[1] ?? '0').padEnd(14, '0').slice(0, 12), 16) / 2 ** 48
 }
@@ -26,7 +26,7 @@ function randomOf ({ traceId }) {
   return parseInt(traceId.slice(18, 30), 16) / 2 ** 48
 }
 
-/** Trace ids by number: the same in each run, and as good as random. */
+/** Returns the trace id for a number. It is the same in each run, and as good as random. */
 function idOf (number) {
   return crypto.createHash('sha256').update(String(number)).digest('hex').slice(0, 32)
 }
@@ -56,7 +56,7 @@ function ask (app, url, number, headers = {}) {
   return app.inject({ url, headers: { traceparent: `00-${idOf(number)}-00f067aa0ba902b7-03`, ...headers } })
 }
 
-/** Requests until the spans of `times` buffers were written: where every tenth of them fails, some 1,100 a buffer. */
+/** Sends `requests` requests. If every tenth one fails, about 1,100 fill the buffer once. Returns the number of requests per URL. */
 async function serve (app, requests, urlOf, { pauseAfterFirst = () => {} } = {}) {
   const asked = new Map()
   for (let i = 0; i < requests; i++) {
@@ -85,7 +85,7 @@ function identity ({ spans }) {
   return spans.accepted - spans.delivered - spans.rejected - spans.thinned - dropped - spans.queued - spans.inFlight
 }
 
-/** Compares a sum over the thresholds with what was there, in standard errors of such a sum. */
+/** Compares an estimate from the thresholds with the true sum, in standard errors of the estimate. */
 function isTrueSum (t, spans, truth, what) {
   const { count, deviation } = extrapolate(spans)
   t.ok(Math.abs(count - truth) <= ERRORS_MAX * deviation, `${what}: ${Math.round(count)} of ${truth} by ${spans.length} spans, standard error ${Math.round(deviation)}`)

@@ -1,10 +1,10 @@
 'use strict'
 
-// The server spans of a collector as one line each, with what their tests are about:
+// Shows each server span of a collector as one line, with the attributes that the tests are about:
 //
 //   GET /users/:id 500 ERROR error.type=TypeError exception=TypeError: no
 //
-// The status code is '-' where no headers went out.
+// The status code is '-' if no headers were sent.
 
 async function picture (collector) {
   const spans = await collector.spans()

@@ -1,6 +1,6 @@
 'use strict'
 
-// Requests over plain sockets, pipelined: fast enough for tens of thousands in a test, and with any bytes in them.
+// Pipelined requests over plain sockets. They are fast enough for tens of thousands in a test, and may contain any bytes.
 
 const net = require('node:net')
 
@@ -9,7 +9,7 @@ module.exports = { openClients }
 const PIPELINED = 10
 const STATUS_LINE = Buffer.from('HTTP/1.1 ')
 
-// clients.send(count, (number) => text of a request) resolves when all are answered; the connections stay open.
+// clients.send(count, (number) => text of a request) resolves when all requests are answered. The connections stay open.
 async function openClients (port, connections) {
   const clients = await Promise.all(Array.from({ length: connections }, () => new Client(port).open()))
   return {
@@ -18,7 +18,7 @@ async function openClients (port, connections) {
       const take = () => next < count ? textOf(next++) : null
       await Promise.all(clients.map((client) => client.run(take)))
     },
-    // The bytes go out, then the connection is gone before the answer.
+    // Sends the bytes and closes the connection before the answer.
     abort: (text) => new Promise((resolve) => {
       const socket = net.connect(port, '127.0.0.1', () => socket.write(text, () => socket.destroy()))
       socket.on('error', () => {})
@@ -69,7 +69,7 @@ class Client {
     else if (this.#open === 0) this.#done()
   }
 
-  // Bodies in these tests never hold a status line.
+  // Bodies in these tests never contain a status line.
   #onData (bytes) {
     const all = Buffer.concat([this.#tail, bytes])
     let at = 0

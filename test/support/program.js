@@ -1,6 +1,6 @@
 'use strict'
 
-// A program in a process of its own, to its end. Its environment has no OTEL_* but what is given.
+// Runs programs in separate processes. Their environment has only those OTEL_* variables that are given.
 
 const { execFile, spawn } = require('node:child_process')
 const { join } = require('node:path')
@@ -8,7 +8,7 @@ const { join } = require('node:path')
 const ROOT = join(__dirname, '../..')
 const DEADLINE_MS = 30_000
 
-/** @returns {Promise<{ code: number, stdout: string, stderr: string }>} code -1: it was ended at the deadline */
+/** @returns {Promise<{ code: number, stdout: string, stderr: string }>} code -1: it was killed at the deadline */
 function runProgram (args, env = {}, cwd = ROOT) {
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd, env: { ...cleanEnvironment(), ...env }, timeout: DEADLINE_MS }, (error, stdout, stderr) => {
@@ -17,7 +17,7 @@ function runProgram (args, env = {}, cwd = ROOT) {
   })
 }
 
-/** A program that goes on until it is ended. `output(pattern)` resolves to the match once it is there. */
+/** Starts a program that runs until it is killed. `output(pattern)` resolves to the match when it is printed. */
 function startProgram (args, env = {}) {
   const child = spawn(process.execPath, args, { cwd: ROOT, env: { ...cleanEnvironment(), ...env } })
   let text = ''
@@ -48,7 +48,7 @@ function cleanEnvironment () {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('OTEL_') && name !== 'NODE_OPTIONS'))
 }
 
-/** What differs from run to run, taken out. */
+/** Removes the parts that differ between runs. */
 function steady (output) {
   return output
     .replace(/\d+\.\d+ ms/g, '… ms')

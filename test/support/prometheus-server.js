@@ -1,6 +1,6 @@
 'use strict'
 
-// A Prometheus server of a test's own, and questions to it.
+// Starts a Prometheus server for a test, and queries it.
 
 const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -29,7 +29,7 @@ async function startPrometheus (t, binary, { config, flags = [] }) {
     if (status !== 'success') throw new Error(error)
     return data
   }
-  /** Asks until the answer is something, since a scrape takes its time. */
+  /** Repeats the query until it has a result, since a scrape takes time. */
   const until = async (read) => {
     for (let deadline = Date.now() + DEADLINE_MS; ; await pause(100)) {
       const answer = await read().catch(() => undefined)

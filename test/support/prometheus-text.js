@@ -1,7 +1,7 @@
 'use strict'
 
-// What is wrong with a text of metrics, by the rules by which Prometheus reads it: an empty list where nothing is.
-// promtool and the servers themselves are asked in test/metrics-servers.
+// Checks a metrics text against the rules of Prometheus' parser. Returns a list of errors, which is empty for a valid text.
+// test/metrics-servers also checks with promtool and the real servers.
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{((?:[^"}]|"(?:[^"\\\n]|\\[\\"n])*")*)\})? (NaN|[+-]Inf|-?[\d.]+(?:e[+-]\d+)?)( # .*)?$/
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)",?/y

@@ -1,11 +1,11 @@
 'use strict'
 
-// A forward proxy on node:http: it forwards requests in absolute form and opens tunnels by CONNECT.
+// A forward proxy on node:http. It forwards requests with an absolute URL and opens tunnels for CONNECT.
 //
 //   const proxy = await startProxy(t, { tls, auth: 'user:password' })
 //   proxy.url        http://127.0.0.1:<port>, or https: with `tls`
 //   proxy.seen       [{ method, target, authorization }]
-//   proxy.connections   ever
+//   proxy.connections   in total
 //   proxy.refuse = 503; proxy.isHanging = true; await proxy.down(); await proxy.up()
 
 const http = require('node:http')
@@ -70,7 +70,7 @@ class Proxy_ {
     socket.on('error', () => {})
   }
 
-  // What the proxy says by itself, 0 for nothing.
+  // Returns the status with which the proxy itself answers, or 0 to forward the request.
   #verdict ({ method, url, headers }) {
     const authorization = headers['proxy-authorization']
     this.seen.push({ method, target: url, authorization })

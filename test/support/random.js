@@ -1,6 +1,6 @@
 'use strict'
 
-/** Numbers from 0 to 1, the same for the same seed: mulberry32. */
+/** Returns a generator of numbers from 0 to 1 (mulberry32). The same seed gives the same numbers. */
 function randomFrom (seed) {
   let state = seed >>> 0
   return () => {

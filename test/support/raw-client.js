@@ -1,6 +1,6 @@
 'use strict'
 
-// A TCP client that says exactly what a test wants, where fetch is too well-behaved.
+// A TCP client that sends exactly the bytes that a test wants, also those that fetch would not send.
 
 const net = require('node:net')
 const { once } = require('node:events')
@@ -23,7 +23,7 @@ class RawClient {
   constructor (socket) {
     this.socket = socket
     socket.setEncoding('latin1')
-    socket.on('error', () => {}) // resets are what some tests are about
+    socket.on('error', () => {}) // some tests are about resets
     socket.on('data', (text) => {
       this.received += text
       this.#look()
@@ -37,14 +37,14 @@ class RawClient {
     return this
   }
 
-  /** `GET path` with a Host, and a body where one is given. */
+  /** Sends `GET path` with a Host header, and a body if one is given. */
   request (method, path, { body = '', headers = {} } = {}) {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('')
     const length = body === '' ? '' : `content-length: ${Buffer.byteLength(body)}\r\n`
     return this.send(`${method} ${path} HTTP/1.1\r\nhost: shop.test\r\n${lines}${length}\r\n${body}`)
   }
 
-  /** Waits until `pattern` was received, `count` times; answers all that was. */
+  /** Waits until `pattern` was received `count` times. Resolves to all text that was received. */
   until (pattern, count = 1) {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ holds: () => this.received.split(pattern).length > count, resolve, reject, pattern })
@@ -52,13 +52,13 @@ class RawClient {
     })
   }
 
-  /** Leaves politely (FIN). */
+  /** Closes the connection normally (FIN). */
   leave () {
     this.socket.destroy()
     return this.closed
   }
 
-  /** Leaves with a reset (RST). */
+  /** Closes the connection with a reset (RST). */
   reset () {
     this.socket.resetAndDestroy()
     return this.closed
@@ -74,14 +74,14 @@ class RawClient {
   }
 }
 
-/** A promise with its resolve, for "the handler is running now". */
+/** A promise and its resolve function, e.g. to signal that a handler is running. */
 function signal () {
   let resolve
   const promise = new Promise((_resolve) => { resolve = _resolve })
-  return { promise, give: (value) => resolve({ value }) } // boxed: a reply is a thenable
+  return { promise, give: (value) => resolve({ value }) } // boxed, because a reply is a thenable
 }
 
-/** A handler of `/:place`: once `count` requests are there it answers them in the order of their places, a turn of the event loop apart. */
+/** A handler of `/:place`. When `count` requests have arrived, it answers them in the order of their places, one per turn of the event loop. */
 function inOrder (count) {
   const waiting = []
   return async ({ params: { place } }) => {

@@ -3,7 +3,7 @@
 const { startSink } = require('./otlp-sink')
 const { tracedApp } = require('./traced-app')
 
-/** An app whose requests are not sampled, but recorded. sent(): the spans, once all that were accepted have come. */
+/** An app whose requests are not sampled, but recorded. sent() returns the spans when all accepted ones have arrived. */
 async function recordedApp (t, trace, routes) {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
@@ -18,7 +18,7 @@ async function recordedApp (t, trace, routes) {
   return { app, sink, sent }
 }
 
-/** What stats() counts of spans adds up. */
+/** Checks that the span counters of stats() add up. */
 function identity (t, app) {
   const { ended, accepted, unsampled, recorded, started, queued, inFlight, delivered, thinned, dropped } = app.lightTrace.stats().spans
   t.equal(ended, accepted + unsampled + recorded)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A span as a decoder read it and as a processor saw it, in one shape.
+// Converts a span from the decoder and a span from a processor to the same shape.
 
 const VARIES = new Set(['network.peer.port', 'server.port'])
 
@@ -20,7 +20,7 @@ function fromObject (span) {
   })
 }
 
-// Without what differs between two runs: ids, times, ports.
+// Without the values that differ between two runs: ids, times, ports.
 function picture ({ name, kind, traceState, attributes, status, events, links }, more) {
   return {
     name,

@@ -1,12 +1,12 @@
 'use strict'
 
-// What several tests of whole processes begin with.
+// The setup that several tests of whole processes share.
 
 const net = require('node:net')
 
 module.exports = { unusedUrl, oneRequest }
 
-// A port where nobody listens.
+// Returns the URL of a port on which nothing listens.
 async function unusedUrl () {
   const server = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))

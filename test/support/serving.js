@@ -1,6 +1,6 @@
 'use strict'
 
-// An app with one route, /go, that does `work`: what is tested is what the work calls.
+// An app with one route, /go, that runs `work`. The tests are about the outbound calls of `work`.
 
 const { tracedApp } = require('./traced-app')
 
@@ -9,7 +9,7 @@ const { tracedApp } = require('./traced-app')
  * @param {(request) => Promise<void>} work
  * @param {object} [options] of tracedApp
  * @returns {Promise<{ app, collector, origin, go (headers): Promise<object[]> }>} `go` calls the route and
- *   gives the CLIENT spans
+ *   returns the CLIENT spans
  */
 async function serving (t, work, options = {}) {
   const traced = await tracedApp(t, {

@@ -4,7 +4,7 @@ const { mkdtempSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { basename, join } = require('node:path')
 
-/** Of a socket or, on Windows, a pipe. In a directory of the system's: a path of more than 103 bytes is no socket's on macOS. */
+/** Returns a path for a Unix socket or, on Windows, a pipe. It is in the system's temporary directory, because macOS allows at most 103 bytes for a socket's path. */
 function socketPath (t) {
   const directory = mkdtempSync(join(tmpdir(), 'light-trace-'))
   t.teardown(() => rmSync(directory, { recursive: true }))

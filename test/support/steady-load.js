@@ -3,8 +3,8 @@
 const TICK_MS = 5
 
 /**
- * `perSecond` spans for `ms`, written as requests would: a few at a time, between other work. It counts ticks and not the time: where
- * the process is held back, so are its requests, and no more of them come at once afterwards.
+ * Writes `perSecond` spans for `ms`, as requests would: a few at a time, between other work. It counts ticks instead of time. If the
+ * process is delayed, it does not write the missed spans in a burst afterwards, as real requests are delayed, too.
  */
 function load (write, perSecond, ms, bytes = 350) {
   const ticks = Math.ceil(ms / TICK_MS)

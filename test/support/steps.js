@@ -1,7 +1,7 @@
 'use strict'
 
-// How much work a function makes our code do, in executed blocks: counted by V8's own coverage, so it is the same
-// number on a busy machine and on an idle one. What native functions do inside of one call is not in it.
+// Counts the work that a function causes in our code, as executed blocks. V8's coverage counts them, so a busy machine gives the same
+// number as an idle one. Work inside native functions is not counted.
 
 const v8 = require('node:v8')
 const { Session } = require('node:inspector')
@@ -12,7 +12,7 @@ const LIB = `${pathToFileURL(join(__dirname, '..', '..', 'lib'))}/`
 
 /** → { steps (fn), close () } */
 function countSteps () {
-  // A call that an optimising compiler has inlined is not counted, and when it does so depends on the machine.
+  // Calls that an optimizing compiler has inlined are not counted, and the time of inlining depends on the machine.
   for (const flag of ['--no-opt', '--no-maglev']) v8.setFlagsFromString(flag)
   const session = new Session()
   session.connect()
@@ -20,7 +20,7 @@ function countSteps () {
   post(session, 'Profiler.startPreciseCoverage', { callCount: true, detailed: true })
   return {
     steps (fn) {
-      post(session, 'Profiler.takePreciseCoverage') // and begins anew
+      post(session, 'Profiler.takePreciseCoverage') // and resets the counters
       fn()
       return sum(post(session, 'Profiler.takePreciseCoverage').result)
     },
@@ -37,7 +37,7 @@ function sum (scripts) {
   return steps
 }
 
-// The session is in this thread: its answers come before post returns.
+// The session is in this thread, so its answer arrives before post returns.
 function post (session, method, params) {
   let answer
   session.post(method, params, (error, result) => {

@@ -1,10 +1,10 @@
 'use strict'
 
-// An application each of whose attributes says something that is marked, and a collector that keeps the bytes that it gets.
+// An application whose attributes all have marked values, and a collector that keeps the bytes that it receives.
 //
-//   const { bytes } = await native(t, { omitAttributes })      makes its requests, closes, and has what was sent
+//   const { bytes } = await native(t, { omitAttributes })      makes the app's requests, closes it, and returns the bytes that were sent
 //
-//   node test/support/telling-app.js '[{ "exporter": "console" }]'      one after the other, with a line ==== behind each
+//   node test/support/telling-app.js '[{ "exporter": "console" }]'      runs one set of options after the other, with a line ==== after each
 // Feature: logs, metrics, libraries
 
 const http = require('node:http')
@@ -15,7 +15,7 @@ const lightTrace = require('../..')
 
 const MARK = 'marked-'
 
-/** What the application says beside the conventions' attributes, each with a marked value. */
+/** The attributes that the application adds to those of the conventions, each with a marked value. */
 const MARKED = {
   resource: { 'app.cell': 'marked-resource' },
   requestHeaders: ['x-tenant'],
@@ -26,7 +26,7 @@ const MARKED = {
 
 const ROUTE = { trace: { attributes: { 'app.route': 'marked-route' } } }
 
-// Each key that the application's signals have an attribute of, but what OpenTelemetry requires of a resource.
+// Each key that the application's signals have as an attribute, except those that OpenTelemetry requires of a resource.
 const KEYS = {
   ours: [
     'http.request.method', 'http.route', 'url.scheme', 'url.path', 'url.query', 'http.response.status_code', 'network.protocol.version',
@@ -41,22 +41,22 @@ const KEYS = {
 }
 
 const ALL = Object.values(KEYS).flat()
-// As they are omitted: some of them by a prefix, and members of a record by their path.
+// The option's value that omits all of them: some by a prefix, and members of a record by their path.
 const OMITTED = [
   'http.*', 'url.*', 'network.peer.*', 'network.protocol.version', 'client.address', 'server.*', 'user_agent.original', 'error.type', 'app.*',
   'exception.*', 'db.*', 'host.name', 'process.pid', 'event.*', 'link.*', 'order', 'customer.id', 'customer.list.email', 'req.*', 'err.*', 'metric.tenant', 'meter.said', 'basket.owner.email'
 ]
 
-/** The keys of which there is something in the bytes, as an attribute of OTLP or JSON or a label of Prometheus. */
+/** Returns the keys that occur in the bytes, as an attribute of OTLP or JSON or as a label of Prometheus. */
 function keysIn (bytes, keys = ALL) {
-  // In OTLP behind the last byte of the key's length, which may be padded, and before the tag of the value.
+  // In OTLP, a key follows the last byte of its length, which may be padded, and precedes the tag of the value.
   const formsOf = (key) => [`${String.fromCharCode(key.length)}${key}\x12`, `\0${key}\x12`, `"${key}"`, `${key}=`, `${key.replace(/\W/g, '_')}="`]
   return keys.filter((key) => formsOf(key).some((text) => bytes.includes(text)))
 }
 
 /**
  * @param {object} trace light-trace's options
- * @param {{ fastify?: object, last? (app): Promise<void> }} [more] Fastify's, and what comes before the close
+ * @param {{ fastify?: object, last? (app): Promise<void> }} [more] Fastify's options, and a function that runs before the close
  * @returns {Promise<{ app, text: string }>} the closed application, and its metrics for Prometheus
  */
 async function markedApp (trace, { fastify = {}, last = async (_app) => {} } = {}) {
@@ -108,14 +108,14 @@ async function ask (url) {
   await once(response, 'end')
 }
 
-/** Its metrics, and the bytes that its collector got. */
+/** Returns the metrics of the app, and the bytes that its collector received. */
 async function native (t, trace, more) {
   const sink = await startRawSink(t)
   const { app, text } = await markedApp({ exporter: { url: sink.url }, ...trace }, more)
   return { app, text, bytes: sink.bytes }
 }
 
-/** A collector that keeps what it gets as it came. */
+/** A collector that keeps the raw bytes that it receives. */
 async function startRawSink (t) {
   const sink = { url: '', pieces: [], get bytes () { return Buffer.concat(this.pieces) } }
   const server = http.createServer((request, response) => {
@@ -131,7 +131,7 @@ async function startRawSink (t) {
   return sink
 }
 
-/** Nothing that is marked is in it, and no key but those of maps whose members are omitted. */
+/** Checks that no marked value is in the bytes, and no key except those of maps whose members are omitted. */
 function omitsAll (t, bytes) {
   t.same(keysIn(bytes).filter((key) => key !== 'customer' && key !== 'req'), [])
   t.notOk(bytes.includes(MARK), 'nothing that is marked')

@@ -1,6 +1,6 @@
 'use strict'
 
-/** A logger that keeps what is logged as `logged`, a list of code and message. */
+/** A logger that keeps each message with its code in the list `logged`. */
 function tellingLogger () {
   const logged = []
   const logger = { level: 'warn', child: () => logger, logged }

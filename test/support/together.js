@@ -2,8 +2,8 @@
 
 // node test/support/together.js file…
 //
-// Test files one after the other in one process: each is a subtest, which the file takes for tap itself. Between them the
-// environment is put back. tap ends a file that takes longer than TAP_TIMEOUT seconds.
+// Runs test files one after the other in one process. Each is a subtest, and gets that subtest when it requires tap. The environment
+// is restored between files. tap ends a file that takes longer than TAP_TIMEOUT seconds.
 
 const path = require('node:path')
 
@@ -11,7 +11,7 @@ const files = process.argv.splice(2)
 const ROOT = process.cwd()
 const timeout = Number(process.env.TAP_TIMEOUT ?? 60) * 1000
 const program = process.argv[1]
-process.argv[1] = path.resolve('t') // tap names its fixtures' folders after it: some tests print a path, which is cut where it is long
+process.argv[1] = path.resolve('t') // tap names its fixture folders after it. Some tests print a path, and a long one would be cut
 const tap = require('tap')
 process.argv[1] = program
 const loaded = require.cache[require.resolve('tap')]

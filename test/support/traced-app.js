@@ -1,6 +1,6 @@
 'use strict'
 
-// An app that is traced into an in-memory collector and listens on a free loopback port, as most tests want it.
+// The app that most tests need: it is traced into an in-memory collector and listens on a free loopback port.
 
 const Fastify = require('fastify')
 const lightTrace = require('../..')
@@ -9,12 +9,12 @@ const { collectorFor } = require('./collector')
 /**
  * @param {object} t a tap test: the app is closed at its end
  * @param {object} [options]
- * @param {(app: FastifyInstance) => void | Promise<void>} [options.before] what is registered before light-trace
- * @param {(app: FastifyInstance) => void | Promise<void>} [options.routes] what is registered after it
- * @param {object} [options.trace] light-trace's options; without the place of a route, which is another in each test, and without what
- *   slow requests say, since any is slow on a busy machine
- * @param {object} [options.fastify] Fastify's
- * @param {object | false} [options.listen] false: for inject() alone
+ * @param {(app: FastifyInstance) => void | Promise<void>} [options.before] registers plugins before light-trace
+ * @param {(app: FastifyInstance) => void | Promise<void>} [options.routes] registers routes after it
+ * @param {object} [options.trace] light-trace's options. By default without the code location, which differs in each test, and without
+ *   slow-request detection, since any request may be slow on a busy machine
+ * @param {object} [options.fastify] Fastify's options
+ * @param {object | false} [options.listen] false: only inject() is used
  * @returns {Promise<{ app, collector, origin: string, port: number }>}
  */
 async function tracedApp (t, { before, routes, trace = {}, fastify = {}, listen = {} } = {}) {

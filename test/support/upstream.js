@@ -1,13 +1,13 @@
 'use strict'
 
-// A plain HTTP server that is called by what is tested: it answers with the headers that it got.
+// A plain HTTP server that the app under test calls. It answers with the headers that it received.
 
 const http = require('node:http')
 const { once } = require('node:events')
 
 /**
  * @param {object} t a tap test: the server is closed at its end
- * @param {(req, res, next) => void} [handler] its own answer; next() gives the usual one
+ * @param {(req, res, next) => void} [handler] answers itself, or calls next() for the usual answer
  * @param {object} [listen]
  * @returns {Promise<{ server, origin: string, port: number, seen: object[] }>} `seen`: the headers of each request
  */
@@ -30,7 +30,7 @@ async function upstream (t, handler = (req, res, next) => next(), listen = { por
   return { server, origin: `http://127.0.0.1:${port}`, port, seen }
 }
 
-/** The ids that a traceparent header carries. */
+/** Returns the ids of a traceparent header. */
 function carried (headers) {
   const [, traceId, spanId, flags] = headers.traceparent.split('-')
   return { traceId, spanId, flags }

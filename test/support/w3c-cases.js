@@ -1,15 +1,15 @@
 'use strict'
 
-// The 41 cases of the W3C's own suite (w3c/trace-context, test/test.py, strict level 2, spec level 2), as
-// data: what comes in, and what must be true of each call that goes out. test/context/w3c.test.js asks our
-// parsers, test/fastify/w3c.test.js a service on a real socket.
+// The 41 cases of the W3C's test suite (w3c/trace-context, test/test.py, strict level 2, spec level 2), as data: the incoming headers
+// and the conditions for each outgoing call. test/context/w3c.test.js runs them with our parsers, test/fastify/w3c.test.js with a
+// service on a real socket.
 //
 // A step is { headers, calls, expect }:
 //   headers   as sent, one pair a line, with their casing and white space
-//   calls     how many calls the service makes, 1
-//   expect    trace   'same' as came, or 'new', and then with none of its digits
+//   calls     how many calls the service makes, by default 1
+//   expect    trace   'same' as the incoming one, or 'new', which then shares none of its digits
 //             kept    members that must be in the outgoing tracestate, by name
-//             order   the members' names in this order, and none else
+//             order   the names of all members, in this order
 //             gone    names that must not be in it
 //             members how many there must be
 //             random  the random flag is set
@@ -18,7 +18,7 @@
 const TRACE_ID = '12345678901234567890123456789012'
 const PARENT_ID = '1234567890123456'
 
-// The suite sends its traceparent cases sampled, its tracestate cases unsampled.
+// The suite sends its traceparent cases sampled and its tracestate cases unsampled.
 const SAMPLED = `00-${TRACE_ID}-${PARENT_ID}-01`
 const UNSAMPLED = `00-${TRACE_ID}-${PARENT_ID}-00`
 
@@ -31,7 +31,7 @@ function parent (value, expect) {
   return { headers: [['traceparent', value]], expect }
 }
 
-/** A request with a valid traceparent and each of `values` as a tracestate header of its own. */
+/** A request with a valid traceparent and a separate tracestate header for each of `values`. */
 function state (values, expect) {
   return { headers: [['traceparent', UNSAMPLED], ...values.map((value) => ['tracestate', value])], expect }
 }
@@ -125,7 +125,7 @@ const cases = [
     state(['foo=1,bar=2', 'rojo=1,congo=2', 'baz=3'],
       keeps({ foo: '1', bar: '2', rojo: '1', congo: '2', baz: '3' }, { order: ['foo', 'bar', 'rojo', 'congo', 'baz'] }))
   ]],
-  // W3C allows to pass both on or one; we pass on what came.
+  // W3C allows us to forward both or one of them. We forward the header unchanged.
   ['tracestate_duplicated_keys', [
     state(['foo=1,foo=1'], { trace: 'same', order: ['foo', 'foo'], kept: { foo: '1' } }),
     state(['foo=1,foo=2'], { trace: 'same', order: ['foo', 'foo'], kept: { foo: '1' } }),

@@ -1,6 +1,6 @@
 'use strict'
 
-// What went out, judged by a parser of its own that knows nothing of ours and is as strict as the W3C's.
+// Checks outgoing headers with an independent parser that is as strict as the W3C's.
 
 const { TRACE_ID, PARENT_ID } = require('./w3c-cases')
 
@@ -10,7 +10,7 @@ const MEMBER = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=([\x20-\x2b\x2d-\x3c\x3e-\x7e]{
 /**
  * @param {object} t a tap test
  * @param {object} step of w3c-cases.js
- * @param {[string, string][][]} calls the headers of each call that went out
+ * @param {[string, string][][]} calls the headers of each outgoing call
  */
 function checkStep (t, { calls: expectedCalls = 1, expect }, calls) {
   t.equal(calls.length, expectedCalls, 'every call went out')
@@ -30,7 +30,7 @@ function checkCall (t, { trace, notTrace = [], kept = {}, order, members, random
   if (order !== undefined) t.same(call.members.map(([name]) => name), order, 'members are in order')
   if (members !== undefined) t.equal(call.members.length, members, `${members} members`)
   if (random) t.equal(call.flags & 0x02, 0x02, 'the random flag is kept')
-  // W3C has no flag but these two, and we may pass on none that we do not know.
+  // W3C defines only these two flags. Unknown flags must not be forwarded.
   t.equal(call.flags & ~0x03, 0, 'no unknown flag is set')
 }
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// The W3C headers read a second time, with patterns where our parsers have none, and what must be true of our
-// answer for whatever text came. Each check throws where it is not.
+// A second reader of the W3C headers. It uses regular expressions, which our parsers do not, and checks our results for any text. Each
+// check throws if it fails.
 
 const assert = require('node:assert/strict')
 const { parseTraceparent, formatTraceparent } = require('../../lib/context/traceparent')
@@ -22,7 +22,7 @@ function checkTraceparent (value) {
   else assert.equal(formatTraceparent({ ...target, s0: target.p0, s1: target.p1 }), expected)
 }
 
-/** The traceparent that has to go out for one that came, or null where it is not valid. */
+/** Returns the outgoing traceparent for an incoming one, or null if that is invalid. */
 function readTraceparent (value) {
   if (typeof value !== 'string') return null
   const match = /^[ \t]*([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[^]*)?$/.exec(trimSpace(value))
@@ -60,7 +60,7 @@ function checkTraceState (text, members, value) {
   }
 }
 
-/** The members of a valid tracestate, or null. */
+/** Returns the members of a valid tracestate, or null. */
 function readTracestate (value) {
   if (typeof value !== 'string' || value.length > 8192) return null
   const members = value.split(',').map((member) => member.replace(/^[ \t]+|[ \t]+$/g, '')).filter((member) => member !== '')
@@ -86,7 +86,7 @@ function checkBaggage (value) {
   assert.equal(Object.getOwnPropertyNames(Object.prototype).length, prototypeNames, 'nobody else is touched')
 }
 
-// In the grammar of W3C, in its limits, and the same when it is read again.
+// The text follows the W3C grammar and limits, and does not change when it is parsed again.
 function checkSerialized (text) {
   assert.ok(text.length <= 8192)
   if (text === '') return

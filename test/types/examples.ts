@@ -1,2 +1,2 @@
-// tsc checks what is imported: the examples in TypeScript have the types that they claim.
+// tsc checks what is imported: the TypeScript examples have the types that they claim.
 import '../../examples/typed-store.mjs'

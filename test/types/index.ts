@@ -16,7 +16,7 @@ declare module '../..' {
 
 const app = fastify()
 
-// Registration in all its forms.
+// All forms of registration.
 app.register(lightTrace)
 app.register(lightTrace, {})
 app.register(named, { serviceName: 'shop' })
@@ -139,7 +139,7 @@ expectTypeOf(app.lightTrace.stats()).toBe<LightTraceStats>()
 expectTypeOf(app.lightTrace.stats().spans.dropped['buffer_full']).toBe<number>()
 expectTypeOf(app.lightTrace.stats().lastError).toBe<string | null>()
 
-// Anywhere.
+// Outside of a request.
 expectTypeOf(lightTrace.current()).toBe<RequestTrace | undefined>()
 expectTypeOf(named.current()).toBe<RequestTrace | undefined>()
 class Pool { query () {} }
@@ -178,7 +178,7 @@ collector.spans().then(([span]) => {
   expectAssignable<string>(span.kind)
 })
 
-// What `true` and `false` stand for, and typing errors in a route's own options.
+// The options that `true` and `false` stand for, and typos in a route's options.
 expectAssignable<LightTraceOptions>({ keep: { asked: true }, spans: true, outbound: true })
 expectAssignable<RouteTraceOptions>({ spans: false })
 // @ts-expect-error
@@ -187,7 +187,7 @@ app.get('/wrong', { config: { trace: { sampler: 'sometimes' } } }, async () => {
 app.route({ method: 'GET', url: '/wrong', config: { trace: { spanName: 1 } }, handler: async () => {} })
 // @ts-expect-error
 expectAssignable<RouteTraceOptions>({ atributes: {} })
-// What is right passes however it is written, and functions know their parameters.
+// Correct options pass in every notation, and functions infer their parameters.
 const routeTrace: RouteTraceOptions = { sampler: 0.5, spans: { hooks: ['onSend'] } }
 app.get('/right', { config: { trace: routeTrace, other: 1 } }, async () => {})
 const contextConfig: FastifyContextConfig = { trace: { sampler: 1 } }
@@ -198,7 +198,7 @@ app.get('/right', { config: { trace: { attributes: (request) => ({ host: request
 app.get('/right', { config: { trace: Math.random() < 0.5 ? { sampler: 1 } : false } }, async () => {})
 app.addHook('onRoute', (route) => { route.config = { ...route.config, trace: { ...routeTrace, ignore: true } } })
 
-// exactOptionalPropertyTypes: each option takes `undefined` as the run time does, nested ones too. The names of those that do not:
+// exactOptionalPropertyTypes: each option accepts `undefined`, like at run time, including nested options. The names of those that do not:
 type IsAny<T> = 0 extends 1 & T ? true : false
 type Refusing<T> = IsAny<T> extends true ? never
   : T extends ((...args: any[]) => any) | Iterable<any> | URL | RegExp ? never

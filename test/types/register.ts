@@ -3,7 +3,7 @@ import fastify from 'fastify'
 import { RequestTrace } from '../..'
 import { expectTypeOf } from './expect'
 
-// The preload alone brings the types.
+// The preload alone provides the types.
 fastify().get('/', async (request) => {
   expectTypeOf(request.trace).toBe<RequestTrace>()
 })

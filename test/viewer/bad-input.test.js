@@ -1,6 +1,6 @@
 'use strict'
 
-// What comes is untrusted: it gets an error, or a bounded view, and the viewer goes on.
+// Incoming data is untrusted. It leads to an error or a bounded view, and the viewer keeps running.
 
 const { gzipSync } = require('node:zlib')
 const net = require('node:net')
@@ -27,7 +27,7 @@ const MIB = 1024 * 1024
 
 const good = encodeRequest(spansOf([{ name: 'good', attributes: { a: 'b', list: ['x', 1, true] }, events: [{ name: 'e' }], links: [{ trace: 3, span: 3 }] }]))
 
-// After whatever was sent.
+// Checks that the viewer still accepts and answers requests.
 async function stillAnswers (t, viewer, message) {
   t.equal((await viewer.post('/v1/traces', good, PROTOBUF)).status, 200, message)
   t.equal((await viewer.get('/api/traces')).status, 200, message)

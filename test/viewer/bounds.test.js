@@ -1,6 +1,6 @@
 'use strict'
 
-// Memory is bounded by bytes: whole traces go, the oldest first, and what went is counted.
+// Memory is limited in bytes. Whole traces are removed, the oldest first, and the removed ones are counted.
 
 const { test } = require('tap')
 const { startViewer, spansOf, traceId } = require('./support')
@@ -75,8 +75,8 @@ test('what comes long after its root is late', (t) => {
   t.end()
 })
 
-// Each trace costs objects beside its bytes. A process with little memory to give finds out what was forgotten.
-// (npm run bench -- viewer sends a million.)
+// Each trace needs objects in addition to its bytes. A process with little memory shows if any of them are not counted. (npm run bench --
+// viewer sends a million.)
 test('one-span traces without end, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, ({ root, say }) => {
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
@@ -87,7 +87,7 @@ test('one-span traces without end, with resources of their own, stay within the 
     const store = new TraceStore({ maxBytes: MAX })
     const held = [new RouteStatistics(store), new Exceptions(store)]
     const COUNT = 1000
-    const OWN_RESOURCE = 10 // every tenth has one that no other has
+    const OWN_RESOURCE = 10 // every tenth has a unique one
     const { body, ids, names } = template()
     function template () {
       const request = new Message()
@@ -150,7 +150,7 @@ test('one-span traces without end, with resources of their own, stay within the 
   t.equal(said.routes, 500)
 })
 
-// What is cut with slice() keeps all that it was cut from.
+// A string from slice() keeps the whole original string alive.
 test('exceptions, names and messages of megabytes are held as far as they are counted', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, ({ root, say }) => {
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
@@ -171,7 +171,7 @@ test('exceptions, names and messages of megabytes are held as far as they are co
     }
     receive(1)
     const settled = () => {
-      for (let i = 0; i < 3; i++) global.gc() // buffers go one collection later
+      for (let i = 0; i < 3; i++) global.gc() // buffers are freed one collection later
       return process.memoryUsage()
     }
     const before = settled()
@@ -184,7 +184,7 @@ test('exceptions, names and messages of megabytes are held as far as they are co
   t.ok(said, stderr)
   t.equal(said.exceptions, 300)
   t.ok(said.told < 300 * 10_000, `${said.told}`)
-  // Beside the traces: up to 500 exceptions with 8,000 characters of a stack.
+  // In addition to the traces: up to 500 exceptions with 8,000 characters of a stack.
   t.ok(said.grew < 12 * MIB, `${said.grew} bytes for ${said.bytes}`)
 })
 

@@ -9,7 +9,7 @@ const { runCommand } = require('./command')
 
 const ROOT = join(__dirname, '../..')
 
-/** An app that answers its own questions and ends, `items` of them one after the other. */
+/** An app that sends itself `items` requests, one after the other, and exits. */
 const app = (items, more = '') => `
   const { SpanKind } = require('@opentelemetry/api')
   const app = require('fastify')()

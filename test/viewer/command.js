@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs the command line as a user does, in a folder of its own.
+// Runs the command line as a user does, in its own folder.
 
 const { spawn } = require('node:child_process')
 const { join } = require('node:path')
@@ -8,7 +8,7 @@ const { join } = require('node:path')
 const CLI = join(__dirname, '../../viewer/cli.js')
 const KILL_AFTER_MS = 40_000
 
-/** An app with routes that answer, fail and say what the app was given. */
+/** An app with routes that answer, that fail, and that report what the app was given. */
 const APP = `
 const app = require('fastify')()
 app.get('/users/:id', async (request) => ({ id: request.params.id }))
@@ -23,14 +23,14 @@ function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
   const child = spawn(process.execPath, [CLI, ...args], {
     cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: isGroup
   })
-  // A signal that it passes on: the app must end as well.
+  // A signal that the command forwards, because the app must exit, too.
   t.teardown(() => {
     child.kill('SIGTERM')
     return exit
   })
   const timer = setTimeout(() => {
     child.kill('SIGKILL')
-    for (const pipe of [child.stdout, child.stderr]) pipe.destroy() // which an app that lives on would keep open, and the test waiting
+    for (const pipe of [child.stdout, child.stderr]) pipe.destroy() // an app that keeps running would keep them open, and the test waiting
   }, KILL_AFTER_MS)
   const texts = { stdout: '', stderr: '' }
   const listeners = new Set()
@@ -64,7 +64,7 @@ function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
   }
 }
 
-/** `light-trace app.js`, once both listen. */
+/** Runs `light-trace app.js`. Resolves when both are listening. */
 async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, program = 'app.js', env, isGroup, address = /(http:\/\/localhost:\d+)/ } = {}) {
   const cwd = t.testdir(files)
   const command = runCommand(t, ['--port', '0', ...options, program, ...args], { cwd, env, isGroup })
@@ -73,7 +73,7 @@ async function runApp (t, { options = [], args = [], files = { 'app.js': APP }, 
   return { ...command, viewer, app, cwd, json: async (path) => (await fetch(viewer + path)).json() }
 }
 
-/** Asks until the answer is as it should be: spans arrive when they arrive. */
+/** Repeats until the answer is right, because spans arrive asynchronously. */
 async function eventually (ask, isRight) {
   for (;;) {
     const answer = await ask()

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is done with a viewer that runs: tail, trace, import, export, save, and its port.
+// The commands that use a running viewer: tail, trace, import, export and save, and its port.
 
 const http = require('node:http')
 const net = require('node:net')

@@ -1,6 +1,6 @@
 'use strict'
 
-// GET /api/events: what comes is seen as it comes.
+// GET /api/events: spans are shown as they arrive.
 
 const http = require('node:http')
 const { test } = require('tap')
@@ -83,10 +83,10 @@ test('a page that does not read costs a bounded amount, and is told that it miss
   events.response.pause()
   events.response.socket.pause()
   let most = 0
-  // Until what the kernel and the viewer hold for it is full.
+  // Sends until the buffers of the kernel and the viewer are full.
   for (let round = 0, before = -1; ; round++) {
     await send(Array.from({ length: 200 }, (_, i) => ({ trace: round * 200 + i + 1, name: 'x'.repeat(900) })))
-    await watching.next('traces') // another page has it by now
+    await watching.next('traces') // another page has received it by now
     const waiting = viewer.events.waitingBytes
     most = Math.max(most, waiting)
     if (waiting > 0 && waiting === before) break

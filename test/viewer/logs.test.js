@@ -1,6 +1,6 @@
 'use strict'
 
-// Log lines: received in both forms, held within the bound, shown beneath the span that wrote them.
+// Log lines: received in both formats, held within the limit, and shown below the span that wrote them.
 
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
@@ -26,7 +26,7 @@ const HOSTILE = '\u001b]0;owned\u0007\u009b31m\u202e<script>hacked=1</script>\ns
 const request = { id: 1, name: 'GET /users/:id', kind: 2, ms: 12.5, attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'http.response.status_code': 200 } }
 const call = { id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5 }
 
-/** An OTLP JSON body of { trace, span, at, severity, text, attributes }. */
+/** Returns an OTLP JSON body of { trace, span, at, severity, text, attributes }. */
 function logsOf (lines, service = 'shop') {
   const attributes = (given = {}) => Object.entries(given).map(([key, stringValue]) => ({ key, value: { stringValue } }))
   return {
@@ -163,7 +163,7 @@ test('a sender hears what was not kept', async (t) => {
   t.ok(Number(partialSuccess.rejectedLogRecords) > 100)
 })
 
-// Each line costs objects beside its bytes.
+// Each line needs objects in addition to its bytes.
 test('lines without end stay within the bound, whatever their traces are', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, ({ root, say }) => {
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
@@ -296,7 +296,7 @@ test('an app\'s lines are seen without a line in its code, also where it registe
 
 test('nothing is said of an app whose logger is off, and OTEL_LOGS_EXPORTER=none asks for no lines', async (t) => {
   for (const env of [{}, { OTEL_LOGS_EXPORTER: 'none' }]) {
-    const quiet = { ...env, LIGHT_TRACE_BLOCKED_LOOP: 'false' } // a busy machine blocks it, and that is said
+    const quiet = { ...env, LIGHT_TRACE_BLOCKED_LOOP: 'false' } // a busy machine blocks the loop, which would be reported
     const { app, json, kill, exit, text } = await runApp(t, { env: quiet, files: { 'app.js': env.OTEL_LOGS_EXPORTER ? APP.replace("require('fastify')()", "require('fastify')({ logger: true })") : APP } })
     await fetch(`${app}/users/7`)
     await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)

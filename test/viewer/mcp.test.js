@@ -1,6 +1,6 @@
 'use strict'
 
-// npx light-trace mcp, as an assistant talks to it.
+// npx light-trace mcp, used as by an assistant.
 
 const { test } = require('tap')
 const { runCommand } = require('./command')

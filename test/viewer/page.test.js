@@ -1,6 +1,6 @@
 'use strict'
 
-// The page as a file, and what it makes of texts. What it does in a browser: npm run test:suite -- viewer.
+// The page as a file, and how it formats texts. Its behaviour in a browser: npm run test:suite -- viewer.
 
 const { readFileSync } = require('node:fs')
 const { test } = require('tap')

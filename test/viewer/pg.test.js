@@ -5,7 +5,7 @@ const { runApp, eventually, APP } = require('./command')
 
 const MODULE = APP.replace("const app = require('fastify')()", "import Fastify from 'fastify'\nconst app = Fastify()")
 
-// pg's shapes in a few lines.
+// A minimal imitation of pg.
 const PG = `
 class Client {
   connect () { return Promise.resolve() }

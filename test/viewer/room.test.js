@@ -1,6 +1,6 @@
 'use strict'
 
-// The viewer is beside the library: no app loads it, and it needs nothing that the package has not.
+// The viewer is separate from the library. No app loads it, and it needs no dependencies besides those of the package.
 
 const { readdirSync, readFileSync } = require('node:fs')
 const { join, relative, resolve, dirname, sep } = require('node:path')
@@ -30,7 +30,7 @@ test('the viewer requires Node\'s modules and its own, and of the library the pl
 
 test('slices of one lane lie in one another or beside one another', async (t) => {
   const store = new TraceStore()
-  // Siblings that overlap, late work after its parent, another service.
+  // Overlapping siblings, late work after its parent, and another service.
   store.receive(encodeRequest(spansOf([
     { id: 1, ms: 100 }, { id: 2, parent: 1, at: 10, ms: 50 }, { id: 3, parent: 1, at: 20, ms: 60 }, { id: 4, parent: 2, at: 15, ms: 10 },
     { id: 5, parent: 3, at: 25, ms: 10 }, { id: 6, parent: 1, at: 90, ms: 50 }, { id: 7, parent: 6, at: 120, ms: 5 }, { id: 8, parent: 1, at: 62, ms: 20 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// npx light-trace app.js as a process: its signals, exit codes, input, and what goes on when the app has ended.
+// npx light-trace app.js as a process: signals, exit codes, input, and what continues after the app has exited.
 
 const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')

@@ -76,7 +76,7 @@ test('TypeScript is traced where Node strips types itself', { skip: stripsTypes 
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
-// What a loader such as tsx does, on any Node.
+// What a loader like tsx does, on any version of Node.
 const LOADER = {
   'loader.mjs': "import { register } from 'node:module'\nregister('./hooks.mjs', import.meta.url)",
   'hooks.mjs': `import { readFile } from 'node:fs/promises'

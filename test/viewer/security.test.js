@@ -1,6 +1,6 @@
 'use strict'
 
-// Who may read, and who may send.
+// Which clients may read, and which may send.
 
 const http = require('node:http')
 const net = require('node:net')
@@ -12,7 +12,7 @@ const { startViewer, traceId } = require('./support')
 const TOKEN = 'a-token-of-enough-length'
 const READING = ['/api/traces', '/api/traces/last', '/api/routes', '/api/exceptions', '/api/stats', '/api/events', '/api/export']
 
-// fetch does not let its caller choose these headers.
+// fetch does not let its caller set these headers.
 function ask (port, path, headers, method = 'GET', body) {
   return new Promise((resolve, reject) => {
     const request = http.request({ port, host: '127.0.0.1', path, method, headers, agent: false }, (response) => {
@@ -150,7 +150,7 @@ test('what reads by another method is refused', async (t) => {
 })
 
 test('an editor is only asked for a file that is on this machine, and never where others read', async (t) => {
-  const name = process.platform === 'win32' ? 'a #%.js' : 'a #?%.js' // Windows has no ? in names
+  const name = process.platform === 'win32' ? 'a #%.js' : 'a #?%.js' // Windows does not allow ? in names
   const folder = t.testdir({ [name]: '' })
   const opened = async (options, attributes) => {
     const { send, json } = await startViewer(t, options)

@@ -1,6 +1,6 @@
 'use strict'
 
-// A viewer on a free port, and what to send to it.
+// Starts a viewer on a free port, and makes data to send to it.
 
 const { Viewer } = require('../../viewer/http/server')
 const { encodeRequest } = require('../support/otlp-encode')
@@ -37,8 +37,8 @@ function spanId (number) {
 }
 
 /**
- * An ExportTraceServiceRequest of { trace, id, parent, name, kind, at, ms, status, message, attributes, events, links }: numbers for ids,
- * `at` and `ms` in milliseconds after START_MS.
+ * Returns an ExportTraceServiceRequest of { trace, id, parent, name, kind, at, ms, status, message, attributes, events, links }. Ids are
+ * numbers, and `at` and `ms` are milliseconds after START_MS.
  */
 function spansOf (spans, service = 'shop') {
   return {

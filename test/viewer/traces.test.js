@@ -1,6 +1,6 @@
 'use strict'
 
-// What was sent is found again: as a list, as rows, as OTLP JSON, by route and by exception.
+// Sent spans are found again: as a list, as rows, as OTLP JSON, by route and by exception.
 
 const { test } = require('tap')
 const { startViewer, traceId, spanId, START_MS } = require('./support')
@@ -270,8 +270,8 @@ test('a request that was answered has not failed by what a call in it came to, a
   await viewer.send([{ ...request, trace: 4 }, { id: 5, parent: 1, trace: 4, kind: 2, name: 'GET /stock', status: 2 }])
   const { traces } = await viewer.json('/api/traces')
   t.match(traces.map(({ state, errors, error }) => [state, errors, error?.message]), [
-    ['error', 1, null], // a request within it
-    ['error', 1, setInfo.message], // its root has not come
+    ['error', 1, null], // for a request inside of it
+    ['error', 1, setInfo.message], // its root has not arrived
     ['ok', 1, 'the name is taken'],
     ['ok', 1, undefined]
   ])
@@ -319,7 +319,7 @@ test('a slow request says what it waited for: in its text, its row and the figur
   const viewer = await startViewer(t)
   const { attributes, ...rest } = SLOW
   const waiting = { ...rest, attributes: { ...attributes, 'light_trace.time.idle': 1 } }
-  // Anybody may have sent it.
+  // The data may come from any sender.
   const wrong = { ...rest, attributes: { ...request.attributes, 'light_trace.time.idle': 'long', 'light_trace.time.busy': -1, 'light_trace.time.gc': Infinity } }
   for (const [i, span] of [SLOW, waiting, waiting, wrong, request].entries()) await viewer.send([{ ...span, trace: i + 1 }])
   const rowOf = async (id) => (await viewer.json(`/api/traces/${traceId(id)}/rows`)).rows[0]
@@ -384,7 +384,7 @@ test('calls one after the other: a sentence beneath their span, the figures of t
   const call = { id: 3, parent: 2, name: 'GET', kind: 3 }
   for (const trace of [1, 2]) {
     await viewer.send([
-      { ...call, trace, attributes }, // of a call it says nothing
+      { ...call, trace, attributes }, // ignored on a call
       { trace, id: 2, parent: 1, name: 'handler', kind: 1, attributes },
       { ...request, trace, id: 1 }
     ])

@@ -1,7 +1,6 @@
 'use strict'
 
-// A viewer, a browser that shows it, and a page in which nothing may go wrong: an error in the console or one that was
-// thrown fails the test.
+// A viewer, a browser, and pages without errors: an error in the console or an exception fails the test.
 
 const { chromium } = require('playwright-core')
 const { teardown, test } = require('tap')
@@ -13,9 +12,9 @@ const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height
 module.exports = { inBrowser, rows, texts }
 
 /**
- * A test in which every page stays free of errors.
+ * A test in which every page must stay free of errors.
  * @param {(t, viewer: { viewer, url: string, send: (...bodies: object[]) => Promise, open: (path: string, look?: object) => Promise<import('playwright-core').Page> }) => Promise} body
- *   open: in a window of its own; look: { size: 'wide' | 'narrow', colorScheme, expectErrors }
+ *   open: in its own window; look: { size: 'wide' | 'narrow', colorScheme, expectErrors }
  */
 function inBrowser (name, body, options) {
   test(name, async (t) => {
@@ -30,7 +29,7 @@ function inBrowser (name, body, options) {
   })
 }
 
-// One browser for the tests of a file. Each page has a profile of its own.
+// One browser for the tests of a file. Each page has its own profile.
 let browser
 teardown(async () => (await browser)?.close())
 
@@ -57,7 +56,7 @@ async function open (url, { size = 'wide', colorScheme = 'light', expectErrors =
   return page
 }
 
-/** What the rows in sight of a grid say, cells separated by one space. */
+/** Returns the text of a grid's visible rows, with cells separated by one space. */
 function rows (page) {
   return page.locator('.rows > .row').evaluateAll((elements) => elements
     .sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)

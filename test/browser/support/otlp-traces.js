@@ -1,7 +1,7 @@
 'use strict'
 
-// Traces as OTLP JSON, for the viewer's tests, pictures and figures: a shop with two services, and traces that no
-// honest sender makes. The same seed gives the same traces; only the clock differs.
+// Traces as OTLP JSON, for the viewer's tests, pictures and figures: a shop with two services, and traces that no correct sender makes. The
+// same seed gives the same traces, except for their times.
 
 const KIND = { INTERNAL: 1, SERVER: 2, CLIENT: 3, PRODUCER: 4, CONSUMER: 5 }
 const SCOPE = { name: 'light-trace', version: '0.1.0' }
@@ -26,7 +26,7 @@ const HOSTILE = {
 
 module.exports = { shop, request, bigTrace, deepTrace, orphans, circle, clockOff, hostile, HOSTILE, otlp, span, ids }
 
-/** Ids and chances that come out the same each time. */
+/** Seeded ids and random numbers. */
 function ids (seed = 1) {
   let state = seed >>> 0
   const chance = () => {
@@ -40,7 +40,7 @@ function ids (seed = 1) {
 }
 
 /**
- * A span as OTLP JSON has it.
+ * Returns a span as OTLP JSON.
  * @param {object} of start and ms in milliseconds; attributes as an object; `service` chooses its resource
  */
 function span ({ traceId, id, parent = '', name, kind = 'INTERNAL', start, ms, attributes = {}, error, events = [], links = [], ...rest }) {
@@ -77,7 +77,7 @@ function valueOf (value) {
   return { stringValue: String(value) }
 }
 
-/** One body for POST /v1/traces. @param {object} byService spans by the name of their service */
+/** Returns a body for POST /v1/traces. @param {object} byService spans by the name of their service */
 function otlp (byService) {
   return {
     resourceSpans: Object.entries(byService).filter(([, spans]) => spans.length > 0).map(([service, spans]) => ({
@@ -87,7 +87,7 @@ function otlp (byService) {
   }
 }
 
-/** Requests of a shop over the last minutes. @returns {object[]} one body each, oldest first */
+/** Requests of a shop over the last minutes. @returns {object[]} one body per request, oldest first */
 function shop ({ count = 60, seed = 7, endMs = Date.now(), everyMs = 900 } = {}) {
   const made = ids(seed)
   return Array.from({ length: count }, (_, index) => request({ made, start: endMs - (count - index) * everyMs, index }))
@@ -144,7 +144,7 @@ function choose (chance) {
   return ROUTES.find(({ share }) => (sum += share) > chance) ?? ROUTES[0]
 }
 
-/** A trace of many spans: hundreds of branches, a failed span in each tenth. */
+/** A trace of many spans: hundreds of branches, a tenth of them with a failed span. */
 function bigTrace ({ spans = 10_000, seed = 3, start = Date.now() - 5000, traceId = ids(seed).trace() } = {}) {
   const made = ids(seed + 1)
   const root = made.span()
@@ -164,7 +164,7 @@ function bigTrace ({ spans = 10_000, seed = 3, start = Date.now() - 5000, traceI
   return { traceId, root, body: otlp({ reports: list }) }
 }
 
-/** One span in another, and so on. */
+/** A trace in which each span has one child. */
 function deepTrace ({ depth = 3000, seed = 5, start = Date.now() - 4000 } = {}) {
   const made = ids(seed)
   const traceId = made.trace()
@@ -178,7 +178,7 @@ function deepTrace ({ depth = 3000, seed = 5, start = Date.now() - 4000 } = {}) 
   return { traceId, body: otlp({ deep: list }) }
 }
 
-/** Two spans whose parent comes later. @returns {{ traceId, parentId, body, rest }} rest: the parent */
+/** Two spans whose parent arrives later. @returns {{ traceId, parentId, body, rest }} rest: the parent */
 function orphans ({ seed = 11, start = Date.now() - 3000 } = {}) {
   const made = ids(seed)
   const [traceId, root, parentId] = [made.trace(), made.span(), made.span()]
@@ -197,7 +197,7 @@ function orphans ({ seed = 11, start = Date.now() - 3000 } = {}) {
   }
 }
 
-/** Spans that are each other's parents, one that is its own, and one id twice. */
+/** Spans that are each other's parents, a span that is its own parent, and a duplicate id. */
 function circle ({ seed = 13, start = Date.now() - 2500 } = {}) {
   const made = ids(seed)
   const [traceId, a, b, c, own] = [made.trace(), made.span(), made.span(), made.span(), made.span()]
@@ -208,7 +208,7 @@ function circle ({ seed = 13, start = Date.now() - 2500 } = {}) {
   }
 }
 
-/** A service whose clock is three hours behind, and a span that ends before it starts. */
+/** A service whose clock is three hours slow, and a span that ends before it starts. */
 function clockOff ({ seed = 17, start = Date.now() - 2000 } = {}) {
   const made = ids(seed)
   const [traceId, root, call, there] = [made.trace(), made.span(), made.span(), made.span()]
@@ -228,7 +228,7 @@ function clockOff ({ seed = 17, start = Date.now() - 2000 } = {}) {
   }
 }
 
-/** Everything that a sender may write into a text, everywhere where a text may stand. */
+/** Everything that a sender may write into a string, in every place for a string. */
 function hostile ({ seed = 19, start = Date.now() - 1500, longValue = 10_000_000 } = {}) {
   const made = ids(seed)
   const [traceId, root] = [made.trace(), made.span()]

@@ -6,7 +6,7 @@ const { trace } = require('@opentelemetry/api')
 const fastify = require('fastify')
 const lightTrace = require('light-trace')
 
-const early = trace.getTracer('shop') // fetched before anything is registered, as libraries do
+const early = trace.getTracer('shop') // at load time, before anything is registered, as libraries do
 
 module.exports = main()
 

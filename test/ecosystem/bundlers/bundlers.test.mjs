@@ -1,5 +1,5 @@
-// A bundled app keeps the OpenTelemetry API, its name and its spans, with the four bundlers that people use, where no
-// node_modules is. And no bundler has something to say about our code.
+// A bundled app keeps the OpenTelemetry API, its name and its spans, with the four common bundlers and without node_modules. No bundler
+// warns about our code.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -21,9 +21,9 @@ import { docsCode } from '../../test/support/ecosystem.js'
 
 const require = createRequire(import.meta.url)
 const here = import.meta.dirname
-// What Fastify's own dependencies make bundlers say is not ours.
+// Warnings about Fastify's dependencies are not about our code.
 const OURS = /light-trace/
-// An ES module has no `require`; bundlers leave Node's own modules to it. The banner is that of docs/recipes.md.
+// ES modules have no `require`, and bundlers leave requires of Node's own modules unchanged. The banner is that of docs/recipes.md.
 const [, BANNER] = /const banner = `([^`]*)`/.exec(docsCode('recipes.md', 'Bundles', 'js')[0])
 
 const BUNDLERS = {
@@ -52,7 +52,7 @@ const BUNDLERS = {
       input: entry, plugins: [nodeResolve({ preferBuiltins: true }), commonjs({ ignoreDynamicRequires: true }), json()], onwarn: ({ id, ids, message }) => warnings.push(`${id ?? ids}: ${message}`)
     })
     await bundle.write({ file, format: isEsm ? 'es' : 'cjs', inlineDynamicImports: true, ...(isEsm && { banner: BANNER }) })
-    // Circles in CommonJS are Fastify's and ours to have.
+    // Cycles between CommonJS modules are allowed, in Fastify and in light-trace.
     return warnings.filter((warning) => !/Circular dependency/.test(warning))
   },
 
@@ -66,7 +66,7 @@ const BUNDLERS = {
 for (const [name, bundle] of Object.entries(BUNDLERS)) {
   for (const format of ['cjs', 'mjs']) {
     test(`${name}, ${format === 'cjs' ? 'CommonJS' : 'ES module'}`, async (t) => {
-      const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-')) // nothing above it has node_modules
+      const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-')) // without node_modules in any parent directory
       t.after(() => rmSync(folder, { recursive: true }))
       const file = join(folder, `bundle.${format}`)
       const warnings = await bundle(join(here, `app.${format}`), file, format === 'mjs')
@@ -82,7 +82,7 @@ for (const [name, bundle] of Object.entries(BUNDLERS)) {
   }
 }
 
-// A minifier gives functions other names and another text, and puts its own name for `require` into them.
+// A minifier renames functions, changes their text, and uses its own name for `require` in them.
 const stages = (name) => [name, '  INTERNAL onRequest', '  INTERNAL preHandler']
 const MINIFIERS = {
   ...BUNDLERS,

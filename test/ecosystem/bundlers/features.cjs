@@ -1,6 +1,6 @@
 'use strict'
 
-// An app with all that once hung on the name or the text of a function: it is bundled and minified, and prints what it saw.
+// An app with all features that once depended on the name or text of a function. It is bundled and minified, and prints what it saw.
 
 const fastify = require('fastify')
 const lightTrace = require('light-trace')
@@ -19,7 +19,7 @@ async function main () {
   app.addHook('preHandler', async () => {})
   app.get('/bad', async ({ log }) => { log.debug('held'); throw new Error('no') })
   app.get('/block', async () => { await new Promise((resolve) => setTimeout(resolve, 100)); busyUntil(400); return 'ok' })
-  app.get('/logger', async ({ log }) => Object.getPrototypeOf(log) === app.log) // else its ids are in a further child
+  app.get('/logger', async ({ log }) => Object.getPrototypeOf(log) === app.log) // otherwise its ids are in another child logger
   const hasOwnLogger = (await app.inject('/logger')).json()
   collector.reset()
   for (const url of ['/bad', '/nowhere']) await app.inject(url)

@@ -1,5 +1,5 @@
-// Query builders over a pool that traceClient has, and Prisma by its own instrumentation. PostgreSQL is PGlite: PostgreSQL itself,
-// compiled to WebAssembly, behind a socket that pg speaks to. Prisma's database is SQLite by libSQL, which needs no engine.
+// Query builders with a pool that traceClient traces, and Prisma with its own instrumentation. PostgreSQL is PGlite: PostgreSQL compiled to
+// WebAssembly, behind a socket to which pg connects. Prisma uses SQLite through libSQL, which needs no engine.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -27,7 +27,7 @@ const setUpPrisma = new Function('lightTrace', 'require', 'app', prismaSetUp) //
 
 const users = pgTable('users', { id: integer('id').primaryKey(), name: text('name') })
 
-// Without waits for a free connection of the pool: from a millisecond on they are spans, which a busy machine may need.
+// Without waits for a free connection of the pool. They are spans from one millisecond, which a busy machine may need.
 const queriesIn = async (collector) => (await collector.tree()).split('\n').filter((line) => line !== '  INTERNAL wait for connection').join('\n')
 
 test('drizzle and kysely over a traced pool of pg: each query is a child of its request, without its values', async (t) => {
@@ -66,14 +66,14 @@ test('drizzle and kysely over a traced pool of pg: each query is a child of its 
 })
 
 test('Prisma by its own instrumentation: its spans are in the request’s trace', { timeout: 120_000 }, async (t) => {
-  // Generating needs no engine either, but looks for one: any program that is there will do.
+  // `prisma generate` needs no engine, but checks that its file exists. Any program will do.
   const made = await runProgram(t, [process.execPath, 'node_modules/prisma/build/index.js', 'generate', '--schema', 'schema.prisma'], { cwd: here, env: { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' } })
   assert.equal(made.code, 0, made.text)
   const folder = mkdtempSync(join(here, 'sqlite-'))
   t.after(() => rmSync(folder, { recursive: true }))
 
   const { app, collector } = await start(t, async (app) => {
-    setUpPrisma({}, require, { register: () => {} }) // start() has registered light-trace, with a collector
+    setUpPrisma({}, require, { register: () => {} }) // start() has already registered light-trace, with a collector
     const { PrismaClient } = require('./generated')
     const prisma = new PrismaClient({ adapter: new PrismaLibSql({ url: `file:${join(folder, 'users.db')}` }) })
     app.addHook('onClose', () => prisma.$disconnect())

@@ -1,5 +1,5 @@
-// The plugins that most apps have, all in one app with light-trace before them: each kind of answer has one SERVER span that
-// tells it as the client saw it, and the request's context is in each handler and hook.
+// The plugins that most apps use, in one app after light-trace. Each kind of answer has one SERVER span that matches what the client saw,
+// and the request's context is in each handler and hook.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -59,14 +59,14 @@ test('each kind of answer has one span', async (t) => {
       answers[what] = got
       assert.equal(got.status, status, String(got.body))
       check(got.body)
-      assert.equal(got.headers['x-frame-options'], 'SAMEORIGIN') // helmet's, on all of them
+      assert.equal(got.headers['x-frame-options'], 'SAMEORIGIN') // helmet sets it on all answers
       const [server, ...others] = await collector.spans()
       assert.equal(`${server.kind} ${server.name}`, `SERVER ${name}`)
       assert.equal(server.attributes['http.response.status_code'], status)
       assert.equal(server.status.code, status >= 500 ? 'ERROR' : 'UNSET')
       assert.equal(server.attributes['error.type'] !== undefined, thrown || status >= 500)
       assert.deepEqual(others.map(({ kind, parentSpanId }) => kind + parentSpanId), Array(calls).fill(`CLIENT${server.spanId}`))
-      assert.equal(got.headers['x-in-context'], 'true') // in onSend, after all that went before
+      assert.equal(got.headers['x-in-context'], 'true') // in onSend, the last of the hooks
     })
   }
 })
@@ -112,7 +112,7 @@ async function start (t) {
   return { collector, press, url: `http://127.0.0.1:${app.server.address().port}` }
 }
 
-// Not fetch: it asks for compressed answers by itself, and unpacks them.
+// Not with fetch, which requests compressed answers and decompresses them.
 async function ask (url, { method, headers, form }) {
   const request = http.request(url, { method: form === undefined ? method : 'POST', headers: { ...headers, ...(form !== undefined && { 'content-type': 'multipart/form-data; boundary=part' }) } })
   request.end(form && `--part\r\ncontent-disposition: form-data; name="file"; filename="a.txt"\r\ncontent-type: text/plain\r\n\r\n${form}\r\n--part--\r\n`)

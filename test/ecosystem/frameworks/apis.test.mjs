@@ -1,4 +1,4 @@
-// GraphQL by mercurius and tRPC: one SERVER span a request, the request's context in resolvers and procedures.
+// GraphQL with mercurius, and tRPC: one SERVER span per request, and the request's context in resolvers and procedures.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,5 @@
-// fastify-cli: an app with its plugins in a folder, its options, and light-trace in it or preloaded; by Node and by tsx, CommonJS and ESM.
+// fastify-cli: an app with its plugins in a folder, its options, and light-trace as a plugin or preloaded. It runs with Node and with tsx,
+// as CommonJS and as ESM.
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -19,14 +20,14 @@ test('fastify start with --options and flags of one’s own', async (t) => {
   const sink = await startSink(t)
   const program = startProgram(t, [process.execPath, 'node_modules/.bin/fastify', ...START, '--options', 'cli/app.cjs', '--', '--tier=gold'], { cwd: here, sink })
   const { origin, answer } = await ask(program)
-  assert.deepEqual(answer, { tier: 'gold', ip: '203.0.113.7', traceId: answer.traceId }) // trustProxy is of the app's `options`
+  assert.deepEqual(answer, { tier: 'gold', ip: '203.0.113.7', traceId: answer.traceId }) // trustProxy comes from the app's exported `options`
   assert.match(answer.traceId, /^[0-9a-f]{32}$/)
   assert.equal((await fetch(`${origin}/nothing-here`)).status, 404)
-  program.kill('SIGTERM') // fastify-cli closes the app then
+  program.kill('SIGTERM') // fastify-cli then closes the app
   assert.equal(await program.ended, 0)
   assert.deepEqual(sink.spans.map(({ kind, name, attributes }) => `${kind} ${name} ${attributes['client.address']}`), ['SERVER GET / 203.0.113.7', 'SERVER GET 127.0.0.1'])
   const warnings = program.text().split('\n').filter((line) => line.includes('LT_')).map((line) => JSON.parse(line))
-  assert.deepEqual(warnings.map(({ code, msg }) => `${code} ${/trustProxy|tier/.exec(msg)}`), ['LT_WARN_OPTION_UNKNOWN trustProxy', 'LT_WARN_OPTION_UNKNOWN tier']) // what the app's own plugins take
+  assert.deepEqual(warnings.map(({ code, msg }) => `${code} ${/trustProxy|tier/.exec(msg)}`), ['LT_WARN_OPTION_UNKNOWN trustProxy', 'LT_WARN_OPTION_UNKNOWN tier']) // options of the app's other plugins
 })
 
 test('fastify start with light-trace preloaded: each request has one span', async (t) => {
@@ -62,7 +63,7 @@ process.once('SIGTERM', () => app.close())
       const program = startProgram(t, [...command, join(folder, file)], { cwd: here, sink })
       const { answer } = await ask(program)
       const [, pid] = await program.says(/"pid":(\d+)/)
-      process.kill(Number(pid), 'SIGTERM') // the app's own: tsx, which started it, does not always wait for it
+      process.kill(Number(pid), 'SIGTERM') // sent to the app itself, because tsx, its parent, does not always wait for it
       assert.equal(await program.ended, 0)
       assert.deepEqual(sink.spans.map(({ kind, name, traceId }) => `${kind} ${name} ${traceId}`), [`SERVER GET / ${answer.traceId}`])
     }

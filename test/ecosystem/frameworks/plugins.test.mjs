@@ -1,4 +1,5 @@
-// Gateways, WebSockets, server-sent events and plugins of one's own beside light-trace. answers.test.mjs has the plugins that most apps have.
+// Gateways, WebSockets, server-sent events and custom plugins together with light-trace. answers.test.mjs tests the plugins that most apps
+// use.
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -62,7 +63,7 @@ test('@fastify/autoload: light-trace in a folder of plugins, with the flags of f
   t.after(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'plugins'))
   mkdirSync(join(folder, 'routes'))
-  // First by its name: what comes after it is traced from its first hook on.
+  // Its name sorts first, so that all later plugins are traced from their first hook.
   writeFileSync(join(folder, 'plugins', '00-light-trace.cjs'), "module.exports = require('light-trace')")
   writeFileSync(join(folder, 'routes', 'root.cjs'), "module.exports = async (app) => { app.get('/', async (request) => request.trace.traceId.length) }")
   const lines = []
@@ -86,6 +87,7 @@ test('a plugin of one’s own that depends on light-trace by its name', async (t
 })
 
 test('undici-thread-interceptor: calls between threads carry their trace, and nothing of an untrusted caller', () => {
-  // It reads performance.nodeTiming.uvMetricsInfo, which Node has from 22.10 on: on Node 20 it answers nobody, without light-trace too.
+  // The package reads performance.nodeTiming.uvMetricsInfo, which Node has since 22.10. On Node 20 it answers no calls, with or without
+  // light-trace.
   execFileSync(JSON.parse(process.env.NODES)[24], ['threads.mjs'], { cwd: import.meta.dirname, timeout: 30_000 })
 })

@@ -1,4 +1,4 @@
-// Plugins that set the raw response's properties: what is told of a response is what went out.
+// Plugins that redefine properties of the raw response. The recorded response is the one that was sent.
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import express from '@fastify/express'
 import replyFrom from '@fastify/reply-from'
 import { leaveStream, start } from './start.mjs'
 
-// @fastify/express defines `headersSent` anew on each raw response.
+// @fastify/express redefines `headersSent` on each raw response.
 test('@fastify/express: statuses, errors, kept traces, metrics and response headers are as without it', async (t) => {
   const { app, collector, url } = await start(t, async (app) => {
     await app.register(express)
@@ -55,7 +55,7 @@ test('@fastify/express: a hijacked stream that its client leaves is no error', a
   assert.deepEqual(pick(span), { status: 'UNSET', code: 200, error: undefined, events: [] })
 })
 
-// With @fastify/express Fastify takes the head for not sent, and sets the status to 500.
+// With @fastify/express, Fastify believes that the head was not sent, and sets the status to 500.
 for (const [beside, plugins] of [['', []], [' beside @fastify/express', [express]]]) {
   test(`@fastify/reply-from${beside}: an upstream that resets after its head: the status is the one that went out`, async (t) => {
     const resets = []

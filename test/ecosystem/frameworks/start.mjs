@@ -2,7 +2,7 @@ import fastify from 'fastify'
 import lightTrace from 'light-trace'
 import { createCollector } from 'light-trace/testing'
 
-/** A listening app with light-trace, and the collector of its spans. */
+/** Starts a listening app with light-trace. Returns it with the collector of its spans. */
 export async function start (t, setUp, options = {}) {
   const collector = createCollector()
   const app = fastify()
@@ -13,7 +13,7 @@ export async function start (t, setUp, options = {}) {
   return { app, collector, url: `http://127.0.0.1:${app.server.address().port}` }
 }
 
-/** Asks for a stream, and leaves when its first bytes are there. */
+/** Requests a stream, and disconnects after its first bytes. */
 export async function leaveStream (url) {
   const controller = new AbortController()
   const response = await fetch(url, { signal: controller.signal })

@@ -1,4 +1,4 @@
-// undici-thread-interceptor, which needs Node 22.10: plugins.test.mjs runs it.
+// undici-thread-interceptor, which needs Node 22.10. plugins.test.mjs runs this program.
 
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'

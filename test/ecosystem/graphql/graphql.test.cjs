@@ -1,7 +1,7 @@
 'use strict'
 
-// GraphQL servers on Fastify: Apollo Server by its integration, and NestJS with mercurius and with Apollo. Resolvers run in the
-// request's context, calls that they make are children of the request, and what docs/outbound.md adds is on the request's span.
+// GraphQL servers on Fastify: Apollo Server with its Fastify integration, and NestJS with mercurius and with Apollo. Resolvers run in the
+// request's context, their calls are children of the request, and the attributes from docs/outbound.md are on the request's span.
 
 require('reflect-metadata')
 const assert = require('node:assert/strict')
@@ -67,7 +67,7 @@ async function check (app, collector) {
   assert.deepEqual(rest.slice(0, 2).map(({ kind, parentSpanId }) => [kind, parentSpanId]), [['CLIENT', stock.spanId], ['CLIENT', stock.spanId]])
   const [failed, ...more] = rest.slice(2)
   assert.deepEqual(more, [])
-  // GraphQL answers errors with status 200, so the span has the exception and is not an error.
+  // GraphQL answers errors with status 200, so the span has the exception but not the status ERROR.
   assert.equal(`${failed.name} ${failed.status.code} ${failed.attributes['http.response.status_code']}`, 'POST /graphql UNSET 200')
   assert.deepEqual(failed.events.map(({ attributes }) => `${attributes['exception.type']}: ${attributes['exception.message']}`), ['RangeError: no such stock'])
 }
@@ -85,7 +85,7 @@ async function broken () {
   throw new RangeError('no such stock')
 }
 
-// Decorators are applied by hand: no compiler is needed to try this.
+// Decorators are applied by hand, so that no compiler is needed.
 function appModule (call, graphql) {
   class Stock {
     stock (id) { return call(id) }

@@ -1,4 +1,5 @@
-// Package managers that give a package nothing but what it declares: pnpm with its isolated node_modules, Yarn without one (Plug'n'Play).
+// Package managers that give a package only its declared dependencies: pnpm with its isolated node_modules, and Yarn without node_modules
+// (Plug'n'Play).
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -32,7 +33,7 @@ test('Yarn Plug’n’Play', { timeout: 300_000 }, async (t) => {
   await check(t, folder, { node: [...yarn, 'node'], bin: [...yarn, 'light-trace'] })
 })
 
-/** The app registers it; the app preloads it; and the command of the package runs it. */
+/** Runs the app three times: it registers light-trace, it preloads light-trace, and the package's command runs it. */
 async function check (t, folder, { node, bin }) {
   for (const [command, env] of [
     [[...node, 'app.cjs'], {}],

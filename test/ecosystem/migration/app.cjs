@@ -1,7 +1,7 @@
 'use strict'
 
-// The application of the thirty requests. It knows no tracer: one of setups/ is loaded before it. Prints its origin as a line of
-// JSON, logs to stderr, and ends at SIGTERM.
+// The application for the thirty requests. It does not mention any tracer: one of setups/ is loaded before it. It prints its origin as a
+// line of JSON, logs to stderr, and exits on SIGTERM.
 
 const { Readable } = require('node:stream')
 const { trace } = require('@opentelemetry/api')
@@ -35,7 +35,7 @@ app.get('/broken-stream', (request, reply) => reply.send(Readable.from((async fu
   await new Promise((resolve) => setImmediate(resolve))
   throw new Error('broken')
 })())))
-app.get('/never', (request, reply) => { reply.raw.flushHeaders() }) // until the client leaves
+app.get('/never', (request, reply) => { reply.raw.flushHeaders() }) // open until the client disconnects
 app.get('/hijacked', (request, reply) => {
   reply.hijack()
   reply.raw.end('mine')

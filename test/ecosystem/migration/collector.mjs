@@ -1,5 +1,5 @@
-// What the tracers send, read by decoders that are not ours: OTLP by OpenTelemetry's own messages, the traces of dd-trace as its
-// agent gets them, and Sentry's envelopes. Their spans have the same form.
+// Receives what the tracers send and reads it with independent decoders: OTLP with OpenTelemetry's messages, dd-trace's traces in the
+// format of its agent, and Sentry's envelopes. All spans have the same form here.
 
 import { EventEmitter, once } from 'node:events'
 import { createServer } from 'node:http'
@@ -14,7 +14,7 @@ const Request = collector.trace.v1.ExportTraceServiceRequest
 
 /**
  * @returns {Promise<{ url: string, spans: object[], errors: object[], calls: object[], until: (has: () => boolean) => Promise<void>,
- *   close: () => Promise<void> }>} errors: that Sentry was sent; calls: what /upstream was sent; until: something has arrived
+ *   close: () => Promise<void> }>} errors: those that Sentry was sent; calls: requests to /upstream; until: waits for the condition
  */
 export async function startCollector () {
   const spans = []
@@ -56,7 +56,7 @@ export async function startCollector () {
   }
 }
 
-// sentTo: the path before /v1/traces, which tells two exporters of one process apart.
+// sentTo: the path before /v1/traces, which distinguishes two exporters of one process.
 function ofOtlp (body, url) {
   const sentTo = url.slice(0, -'/v1/traces'.length)
   return Request.decode(body).resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ scope, spans }) => spans.map((span) => ({
@@ -92,7 +92,7 @@ function ofDatadog (body) {
   })
 }
 
-// An envelope: a line about it, then for each item a line about the item and its payload in a line.
+// An envelope is one line about itself, and for each item a line about the item and a line with its payload.
 // https://develop.sentry.dev/sdk/data-model/envelopes/
 function ofSentry (body, type) {
   const [, ...lines] = body.toString().trim().split('\n').map((line) => JSON.parse(line))

@@ -1,5 +1,5 @@
-// What users of @fastify/otel see of it in their spans, asked of it and of light-trace with the options that docs/migration.md puts
-// beside its own. Where both do not say the same, the test has what each says.
+// Compares the spans that users of @fastify/otel see with those of light-trace, with the options that docs/migration.md lists as
+// equivalent. If both differ, the test has what each reports.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -15,12 +15,13 @@ import { createCollector } from 'light-trace/testing'
 const HOOKS = ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse', 'onError']
 const CALLER = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }
 
-// What theirs does by default.
+// The default of @fastify/otel.
 const ALL_STAGES = { theirs: {}, ours: { spans: { handler: true, hooks: HOOKS } } }
 
 /**
- * Asks both applications the same. @returns {Promise<{ theirs: string[], ours: string[] }>} a line for each request: its status,
- * whether its span is an ERROR, its route, and the stages that have spans in the order of their names
+ * Sends the same requests to both applications.
+ * @returns {Promise<{ theirs: string[], ours: string[] }>} a line for each request: its status,
+ * whether its span is an ERROR, its route, and the stages that have spans, sorted by name
  */
 async function ask (t, routes, requests, { theirs, ours } = ALL_STAGES) {
   return { theirs: await askTheirs(t, routes, requests, theirs), ours: await askOurs(t, routes, requests, ours) }

@@ -1,5 +1,5 @@
-// Runs the code of each guide in docs/migration.md, before and after. Both give the same answer, and the new span has the parent and
-// the attribute of the old one.
+// Runs the code of each guide in docs/migration.md, before and after. Both give the same answer, and the new span has the parent and the
+// attribute of the old one.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -11,7 +11,7 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const LIMIT = { timeout: 120_000 }
 const USER = { path: '/users/7', traceId: TRACE_ID }
 
-// At the end of each program: it listens, fails when it is asked to, and ends at SIGTERM.
+// Appended to each program: it listens, has a route that fails, and exits on SIGTERM.
 const REST = `
 app.get('/fails', async () => { throw new Error('no') })
 app.listen({ port: 0, host: '127.0.0.1' }).then((origin) => console.log('at ' + origin))
@@ -28,7 +28,7 @@ async function start (t, code) {
   const program = startProgram(t, [process.execPath, '-e', code + REST], {
     cwd: import.meta.dirname,
     env: {
-      OTEL_TRACES_EXPORTER: undefined, // dd-trace would send OTLP
+      OTEL_TRACES_EXPORTER: undefined, // with it, dd-trace would send OTLP
       OTEL_METRICS_EXPORTER: 'none',
       OTEL_LOGS_EXPORTER: 'none',
       OTEL_NODE_RESOURCE_DETECTORS: 'none',
@@ -45,7 +45,7 @@ async function start (t, code) {
   return { ...collector, ask: (request) => send(origin, request), end: () => program.kill('SIGTERM') }
 }
 
-/** The two programs of a guide. Sentry has another name here, because its versions 10 and 11 are both installed. */
+/** The two programs of a guide. Sentry's package is renamed, because its versions 10 and 11 are both installed. */
 function guide (heading) {
   const programs = docsCode('migration.md', heading, 'js').map((code) => code.replace("'@sentry/node'", "'sentry11'"))
   assert.equal(programs.length, 2)

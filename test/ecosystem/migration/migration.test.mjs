@@ -1,6 +1,6 @@
-// The same thirty requests with light-trace and with what people come from. spans.md has the tables that these make, and
-// docs/migration.md the rows that matter most. If a span changes, ours or theirs, the test fails:
-// `npm run test:suite -- ecosystem migration --update` writes both.
+// The same thirty requests with light-trace and with the tracers from which users migrate. The resulting tables are in spans.md, and the
+// most important rows in docs/migration.md. If a span of any tracer changes, the test fails. `npm run test:suite -- ecosystem migration
+// --update` updates both.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { CALLER, requests } from './requests.mjs'
 import { serve } from './serve.mjs'
 import { allTables, NAMES, pageTables } from './tables.mjs'
 
-const ROOT = join(import.meta.dirname, '..', '..') // we run in a copy, two folders below the package's
+const ROOT = join(import.meta.dirname, '..', '..') // this file runs in a copy, two folders below the package's root
 const PAGES = { 'docs/migration.md': pageTables, 'test/ecosystem/migration/spans.md': allTables }
 const [START, END] = ['<!-- migration:start -->', '<!-- migration:end -->']
 const served = new Map()
@@ -43,7 +43,7 @@ test('beside an SDK, each makes one SERVER span a request and sends it to its ow
   assert.deepEqual(answersOf(all.slice(0, requests.length)), answersOf(served.get('light-trace')))
   for (const { name, spans, caller = true, calls } of all) {
     assertNoneTwice(name, spans)
-    if (!caller) continue // each begins a trace of its own
+    if (!caller) continue // each tracer starts its own trace
     const [ours, theirs] = ['/light-trace', ''].map((path) => spans.filter(({ sentTo }) => sentTo === path))
     assert.deepEqual(ours.map(({ scope, kind }) => `${scope} ${kind}`), name === 'a malformed URL' ? [] : ['light-trace SERVER'], name)
     assert.deepEqual(serverSpans(theirs).map(({ scope }) => scope), ['@opentelemetry/instrumentation-http'], name)

@@ -1,4 +1,4 @@
-// What users of @fastify/request-context rely on, asked of it and of light-trace: the same values come out.
+// Runs what users of @fastify/request-context rely on with it and with light-trace. Both give the same values.
 
 import assert from 'node:assert/strict'
 import { EventEmitter, once } from 'node:events'
@@ -24,7 +24,7 @@ const OURS = {
 }
 
 for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-trace', OURS]]) {
-  // Over a connection that both requests share, where the values could meet.
+  // Both requests share a connection, where their values could be mixed up.
   const serve = async (t, setUp, defaults) => {
     const app = fastify()
     t.after(() => app.close())
@@ -175,7 +175,7 @@ test('both at once: each keeps its own values', async (t) => {
   assert.deepEqual((await app.inject('/')).json(), ['theirs', 'ours'])
 })
 
-// Waits until so many are here.
+// Waits until `count` callers have arrived.
 function meeting (count) {
   const emitter = new EventEmitter()
   let here = 0

@@ -1,5 +1,5 @@
-// The thirty requests. Each has a trace id of its own, which its spans have wherever they come from; the one without a caller is
-// known by being no other's.
+// The thirty requests. Each has its own trace id, which its spans have with every tracer. The trace id of the request without a caller is
+// not known in advance. It is the id that belongs to no other request.
 
 import { once } from 'node:events'
 import http from 'node:http'
@@ -40,7 +40,7 @@ export const requests = [
   ['a call by `fetch`', { path: '/fetch' }]
 ].map(([name, request], index) => ({ name, ...request, traceId: (index + 1).toString(16).padStart(32, '0') }))
 
-/** Sends a request and reads its answer. @returns {Promise<{ status: number, body: string, headers: object }>} body: '' if it broke off */
+/** Sends a request and reads its answer. @returns {Promise<{ status: number, body: string, headers: object }>} body: '' if it was aborted */
 export async function send (origin, { method = 'GET', path, headers = {}, body, caller = true, leaves = false, traceId }) {
   const traceparent = caller ? { traceparent: `00-${traceId}-${CALLER}-01` } : {}
   const request = http.request(origin, { method, path, headers: { ...headers, ...traceparent }, agent: false })
@@ -48,7 +48,7 @@ export async function send (origin, { method = 'GET', path, headers = {}, body, 
   const [response] = await once(request, 'response')
   const pieces = []
   response.on('data', (piece) => pieces.push(piece))
-  response.on('error', () => {}) // of the stream that breaks, and of ours when we leave
+  response.on('error', () => {}) // for the stream that fails, and for our own disconnect
   const closed = new Promise((resolve) => response.once('close', resolve))
   if (leaves) response.destroy()
   await closed

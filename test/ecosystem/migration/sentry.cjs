@@ -1,6 +1,6 @@
 'use strict'
 
-// Prints how light-trace works beside the Sentry whose package is the first argument, and whether both are in one trace.
+// Prints how light-trace works together with Sentry (the package is the first argument), and whether both use the same trace.
 
 const sentry = require(process.argv[2])
 sentry.init({ dsn: 'http://key@127.0.0.1:9/1', tracesSampleRate: 1 })

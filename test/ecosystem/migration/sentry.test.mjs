@@ -1,4 +1,4 @@
-// What docs/interop.md says of Sentry, version by version.
+// The statements of docs/interop.md about Sentry, version by version.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

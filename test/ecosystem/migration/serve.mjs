@@ -1,4 +1,4 @@
-// Serves the thirty requests with a set-up, in a process of its own.
+// Serves the thirty requests with a setup, in a separate process.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ const DEADLINE_MS = 60_000
 /**
  * @param {string} setup a file of setups/, loaded before the app
  * @param {object[]} [more] requests after the thirty
- * @returns {Promise<object[]>} for each request: { name, status, body, spans, calls, lines } — the calls that came to the
+ * @returns {Promise<object[]>} for each request: { name, status, body, spans, calls, lines } — the calls that reached the
  *   upstream, and the lines that were logged
  */
 export async function serve (setup, more = []) {
@@ -34,7 +34,7 @@ export async function serve (setup, more = []) {
       served.push({ ...request, ...await send(origin, request), calls: collector.calls.slice(calls) })
     }
     child.kill('SIGTERM')
-    await closed // it has sent what it had
+    await closed // by then it has sent its spans
     return served.map((request) => ({ ...request, spans: spansOf(request, collector.spans), lines }))
   } finally {
     clearTimeout(timer)
@@ -43,8 +43,8 @@ export async function serve (setup, more = []) {
   }
 }
 
-// The one without a caller is the only trace of a request whose id is not known; what a tracer records while the app starts is not
-// a request's.
+// The request without a caller has the only SERVER span with an unknown trace id. Other spans that a tracer records while the app starts do
+// not belong to a request.
 function spansOf ({ caller = true, traceId }, spans) {
   if (caller) return spans.filter((span) => span.traceId === traceId)
   const known = new Set(requests.map(({ traceId }) => traceId))

@@ -1,4 +1,4 @@
-// What the thirty requests leave with each tracer, as tables.
+// Tables of the results of the thirty requests with each tracer.
 
 export const NAMES = {
   'light-trace': 'light-trace',
@@ -8,16 +8,16 @@ export const NAMES = {
 }
 const EXAMPLE = 'a query with a token'
 const NOTHING = '–'
-// What users of another tracer have to know first.
+// The rows that users of another tracer need most.
 const ON_PAGE = ['a parameter', 'a route with a prefix and two hooks', 'no route', 'an error with status 404', 'an error', 'a stream that breaks', 'a client that leaves', 'a call by `fetch`']
-const NOT_COMPARED = /^(?:_|process_id$|runtime-id$|language$|service$|span\.kind$|component$)/ // dd-trace's own bookkeeping
+const NOT_COMPARED = /^(?:_|process_id$|runtime-id$|language$|service$|span\.kind$|component$)/ // internal tags of dd-trace
 
-/** The tables of spans.md. @param {Map<string, object[]>} served set-up → its requests, as serve() returns them @returns {string} */
+/** The tables of spans.md. @param {Map<string, object[]>} served setup → its requests, as serve() returns them @returns {string} */
 export function allTables (served) {
   return [spanTable(served), exampleTable(served), otherTable(served)].join('\n\n')
 }
 
-/** Those of docs/migration.md. */
+/** The tables of docs/migration.md. */
 export function pageTables (served) {
   return [spanTable(served, ON_PAGE), otherTable(served)].join('\n\n')
 }
@@ -33,7 +33,7 @@ function spansIn ({ spans }) {
   return more === 0 ? cell : `${cell} + ${more}`
 }
 
-// Values that differ from run to run are written as what they are.
+// Values that differ from run to run are replaced by a description.
 function exampleTable (served) {
   const attributes = columns(served, (requests) => serverSpan(requests, EXAMPLE).attributes)
   const names = [...new Set(attributes.flatMap(Object.keys))].filter((name) => !NOT_COMPARED.test(name)).sort()
@@ -66,7 +66,7 @@ function parentOfOwnSpan (requests) {
   return parent === undefined ? NOTHING : label(parent)
 }
 
-// A file or function's name after the dash says nothing here.
+// The file or function name after the dash is left out.
 function label ({ kind, name }) {
   return kind === 'SERVER' ? 'the SERVER span' : `\`${name.split(' - ')[0]}\``
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// NestJS on its Fastify adapter, as docs/recipes.md has it. Decorators are applied by hand: no compiler is needed to try this.
+// NestJS on its Fastify adapter, as in docs/recipes.md. Decorators are applied by hand, so that no compiler is needed.
 
 require('reflect-metadata')
 const assert = require('node:assert/strict')

@@ -1,5 +1,5 @@
-// How a process ends: by SIGTERM alone, as process 1 of a container, in Kubernetes, as workers of node:cluster and of PM2. All that was
-// served is delivered. The code is that of docs/recipes.md.
+// The ways in which a process ends: on SIGTERM, as process 1 of a container, in Kubernetes, and as a worker of node:cluster and of PM2. The
+// spans of all answered requests are delivered. The code is from docs/recipes.md.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
@@ -7,7 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { parse } from 'yaml' // of the repository, which this lies in
+import { parse } from 'yaml' // from the repository that contains this folder
 import { docsCode, runProgram, startProgram, startSink } from '../../test/support/ecosystem.js'
 
 const here = import.meta.dirname
@@ -99,13 +99,13 @@ test('PM2: start, reload and stop in cluster mode, without a request or a span l
     await pm2('stop', 'shop')
     assertDelivered(sink, new Map([...first, ...second]))
   } finally {
-    await pm2('kill') // its daemon
+    await pm2('kill') // ends its daemon
   }
 })
 
-/** Asks until this many workers have answered. */
+/** Sends requests until this many workers have answered. */
 async function askWorkers (origin, workers) {
-  const answers = new Map() // pid → how often
+  const answers = new Map() // pid → number of answers
   for (const deadline = Date.now() + 60_000; answers.size < workers;) {
     assert.ok(Date.now() < deadline, `${answers.size} workers have answered`)
     const response = await fetch(origin, { headers: { connection: 'close' } }).catch(() => null)
@@ -116,7 +116,7 @@ async function askWorkers (origin, workers) {
   return answers
 }
 
-/** Each process has delivered a span for each of its answers, and is an instance of its own. */
+/** Checks that each process has delivered a span for each of its answers, with its own instance id. */
 function assertDelivered (sink, answers) {
   const delivered = new Map()
   const instances = new Set()

@@ -1,4 +1,4 @@
-// msw in a process of its own: nock, which runners.test.mjs has, takes the same calls as soon as it is loaded.
+// msw in a separate process, because nock (in runners.test.mjs) intercepts the same calls as soon as it is loaded.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -24,8 +24,8 @@ test('msw: requests that make mocked calls are traced, and light-trace’s own p
   assert.equal((await app.inject('/')).body, 'many')
   assert.equal((await app.inject('/down')).body, 'down')
   await app.close()
-  assert.deepEqual(unhandled, []) // a collector's address is none of msw's
-  // msw 2 answers in fetch's place, so that nothing is called; msw 3 (Node 22.12 and later) answers on the socket, and there are CLIENT spans too.
+  assert.deepEqual(unhandled, []) // msw does not see the exporter's requests
+  // msw 2 replaces fetch, so that no call is made. msw 3 (Node 22.12 and later) answers on the socket, so there are CLIENT spans, too.
   assert.deepEqual(sink.spans.filter(({ kind }) => kind === 'SERVER').map(({ name, status }) => `${name} ${status.code}`), ['GET / UNSET', 'GET /down UNSET'])
   assert.equal(app.lightTrace.stats().spans.delivered, sink.spans.length)
 })

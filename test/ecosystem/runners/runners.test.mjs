@@ -1,4 +1,4 @@
-// The test runners and mocks that apps are tested with: light-trace works under each, and no runner hangs on it.
+// The test runners and mocks that apps use. light-trace works with each, and does not keep any runner from exiting.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

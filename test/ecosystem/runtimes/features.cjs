@@ -1,6 +1,6 @@
 'use strict'
 
-// What light-trace does, each thing tried by itself, in the runtime that runs this: prints a line of JSON, { name: true or an error }.
+// Tries each feature of light-trace separately in the current runtime. Prints a line of JSON, { name: true or an error }.
 
 const assert = require('node:assert/strict')
 const http = require('node:http')
@@ -12,7 +12,7 @@ const lightTrace = require('light-trace')
 const { createCollector } = require('light-trace/testing')
 const undici = require('undici')
 
-const { UPSTREAM, SINK } = process.env // a server that answers with the headers it got, and a collector; both are Node's
+const { UPSTREAM, SINK } = process.env // a server that answers with the headers that it got, and a collector; both run in Node
 const DEADLINE_MS = 10_000
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
@@ -137,7 +137,7 @@ async function main () {
   process.exit(0)
 }
 
-/** An app with light-trace and these routes, used, and closed. */
+/** Starts an app with light-trace and these routes, uses it, and closes it. */
 async function serve (options, routes, use, fastifyOptions = {}) {
   const collector = createCollector({ timeoutMs: 2000 })
   const app = fastify({ forceCloseConnections: true, ...fastifyOptions })

@@ -1,6 +1,6 @@
 'use strict'
 
-// An app that does not name light-trace: it is preloaded.
+// An app that does not mention light-trace, which is preloaded.
 
 const fastify = require('fastify')
 

@@ -1,5 +1,5 @@
-// Bun and Deno: each thing that light-trace does, tried by features.cjs. The table of docs/recipes.md is what came out, so this fails
-// when it changes; `DOCS=write npm run test:suite -- ecosystem runtimes` writes it.
+// Bun and Deno: features.cjs tries each feature of light-trace. The results are the table of docs/recipes.md, so this test fails when they
+// change. `DOCS=write npm run test:suite -- ecosystem runtimes` updates it.
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -37,7 +37,8 @@ test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 30
     tried[runtime][PRELOAD] = preloaded.spans.map(({ kind, name }) => `${kind} ${name}`).join() === 'SERVER GET /'
     for (const [name, result] of Object.entries(tried[runtime])) if (result !== true) t.diagnostic(`${runtime}: ${name}: ${String(result).split('\n')[0]}`)
   }
-  // Node does all of it, so what fails elsewhere is not the trial's own fault. Node 20's http has no channel to write headers in.
+  // Everything works in Node, so a failure elsewhere is not a fault of the test. Exception: Node 20's http has no channel to write headers
+  // in.
   const { node, ...others } = tried
   for (const [name, result] of Object.entries(node)) if (name !== HEADERS_OF_HTTP || !process.version.startsWith('v20.')) assert.equal(result, true, name)
 

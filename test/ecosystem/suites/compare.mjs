@@ -1,7 +1,7 @@
-// Which tests of a package pass without light-trace and not with it.
+// Finds the tests of a package that pass without light-trace but fail with it.
 //
-// All of them run with it. Only the files in which one fails run again: with it, and without it, one file at a time. So a test that
-// fails under load is not taken for a difference, and what passes with it need not run without it.
+// First, all tests run with light-trace. Files with a failed test run again with and without it, one file at a time. So a test that
+// fails only under load is not reported as a difference, and tests that pass do not run twice.
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -28,7 +28,8 @@ export async function compare ({ binary, cwd, pattern, url }) {
   return { count: all.length, differences: [...plain].filter(([name, isOk]) => isOk && traced.get(name) !== true).map(([name]) => name) }
 }
 
-// Each file is a process of its own, without a runner around it, which would be a second one: a file that hangs is ended alone.
+// Each file runs in its own process, so that a file that hangs is killed alone. There is no runner around it, which would need another
+// process.
 /** @returns {Promise<{ file: string, name: string, isOk: boolean }[]>} */
 async function run ({ binary, cwd, files, concurrency, env }) {
   const outcomes = []
@@ -41,22 +42,22 @@ async function run ({ binary, cwd, files, concurrency, env }) {
 }
 
 async function runFile ({ binary, cwd, file, env }) {
-  const { NODE_TEST_CONTEXT, ...own } = process.env // with it a process believes that it is this one's child
-  const report = join(mkdtempSync(join(tmpdir(), 'light-trace-suite-')), 'report') // standard output is the tests'
+  const { NODE_TEST_CONTEXT, ...own } = process.env // with it, the process would believe that it is a child of this one
+  const report = join(mkdtempSync(join(tmpdir(), 'light-trace-suite-')), 'report') // a file, because the tests use standard output
   const child = spawn(binary, [`--test-reporter=${reporter}`, `--test-reporter-destination=${report}`, file], { cwd, env: { ...own, ...env }, stdio: 'ignore', detached: true })
-  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), FILE_DEADLINE_MS) // what it has started too
+  const timer = setTimeout(() => process.kill(-child.pid, 'SIGKILL'), FILE_DEADLINE_MS) // the group includes the processes that it has started
   const [, signal] = await once(child, 'close')
   clearTimeout(timer)
   const text = existsSync(report) ? readFileSync(report, 'utf8') : ''
   rmSync(dirname(report), { recursive: true })
-  const outcomes = text.split('\n').filter((line) => line.endsWith('}')).map(JSON.parse) // the last may be cut
+  const outcomes = text.split('\n').filter((line) => line.endsWith('}')).map(JSON.parse) // the last line may be incomplete
   return [
     ...outcomes.map(({ name, isOk }) => ({ file, name: name.replaceAll(`${cwd}/`, ''), isOk })),
     { file, name: 'the file ends by itself', isOk: signal === null }
   ]
 }
 
-// Tests of one name count together.
+// Tests with the same name are counted together.
 function byName (outcomes) {
   const results = new Map()
   for (const { file, name, isOk } of outcomes) {

@@ -1,7 +1,7 @@
-// A reporter for node --test: one line of JSON a test, with its file, the names of the tests around it, and whether it passed.
+// A reporter for node --test. It prints one line of JSON per test, with its file, the names of the enclosing tests, and whether it passed.
 
 export default async function * reporter (source) {
-  const around = new Map() // file → the names of the tests that are open in it
+  const around = new Map() // file → the names of its running tests
   for await (const { type, data } of source) {
     const names = around.get(data?.file) ?? []
     if (type === 'test:start') {

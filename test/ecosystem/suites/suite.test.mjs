@@ -1,6 +1,6 @@
-// Tests that are not ours, from other packages: with light-trace preloaded and a collector that takes its spans, they pass as they
-// do without. What is known to differ stands in known-differences.json with its reason, and anything else fails. package.json
-// says whose tests they are, and on which Nodes they run.
+// Test suites of other packages. With light-trace preloaded and a collector that accepts its spans, they pass as they do without it.
+// known-differences.json lists the known differences with their reasons, and any other difference fails. package.json lists the packages,
+// and the versions of Node on which they run.
 
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ const here = import.meta.dirname
 const { suites } = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'))
 const knownFile = join(here, 'known-differences.json')
 const known = existsSync(knownFile) ? JSON.parse(readFileSync(knownFile, 'utf8')) : []
-const nodes = Object.entries(JSON.parse(process.env.NODES)) // major → its binary
+const nodes = Object.entries(JSON.parse(process.env.NODES)) // major version → path of its binary
 
 for (const [node, binary] of nodes) {
   for (const [name, { files, testsMin, takesLong = false }] of Object.entries(suites)) {
@@ -24,7 +24,7 @@ for (const [node, binary] of nodes) {
       const cwd = join(here, 'node_modules', name)
       const { count, differences } = await compare({ binary, cwd, pattern: new RegExp(files), url })
       t.diagnostic(`${count} tests, ${differences.length} differ`)
-      assert.ok(count >= testsMin, `${count} tests were run`) // fewer: the suite was not found, and nothing was compared
+      assert.ok(count >= testsMin, `${count} tests were run`) // fewer tests mean that the suite was not found and nothing was compared
       assert.ok(bytes() > 0, 'and were traced')
       const tests = known.filter(({ suite }) => suite === name).map(({ test }) => test)
       assert.deepEqual(differences.filter((difference) => !isKnown(difference, tests)), [], 'no other difference than the known ones')
@@ -33,7 +33,7 @@ for (const [node, binary] of nodes) {
   }
 }
 
-// With a test those that it is part of have failed too.
+// If a test fails, the tests that contain it fail, too.
 function isKnown (name, tests) {
   return tests.some((test) => test === name || test.startsWith(`${name} > `))
 }

@@ -1,4 +1,4 @@
-// A strict app, with schemas by TypeBox and by Zod.
+// A strict app, with TypeBox and Zod schemas.
 import { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify from 'fastify'
 import lightTrace, { type LightTraceStats, type RequestTrace } from 'light-trace'
@@ -11,7 +11,7 @@ declare module 'light-trace' {
 }
 
 const app = Fastify()
-const unset = process.env.NOT_SET === undefined ? undefined : 5 // as it comes from the environment
+const unset = process.env.NOT_SET === undefined ? undefined : 5 // like a value from the environment
 await app.register(lightTrace, { exporter: 'none', keep: true, spans: { handler: true }, serviceName: process.env.NOT_SET, buffer: { maxBytes: unset }, outbound: { fold: { after: unset } } })
 
 app.withTypeProvider<TypeBoxTypeProvider>().get('/box/:id', { schema: { params: Type.Object({ id: Type.Number() }) } }, async (request) => {

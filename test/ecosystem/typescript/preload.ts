@@ -1,4 +1,4 @@
-// The preload alone brings the types.
+// The preload alone provides the types.
 import 'light-trace/register'
 import Fastify from 'fastify'
 

@@ -1,4 +1,4 @@
-// TypeScript, strict: the types compile without a line about them, and the app runs, by tsx and (Node 22.18 and later) by Node.
+// Strict TypeScript: the types compile without errors, and the app runs with tsx and (Node 22.18 and later) with Node.
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

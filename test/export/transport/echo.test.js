@@ -1,13 +1,13 @@
 'use strict'
 
-// A collector that says back what was sent to it: neither the log nor stats() quotes it.
+// A collector that repeats the data that was sent to it. Neither the log nor stats() quotes it.
 
 const { test } = require('tap')
 const { tracedApp } = require('../../support/traced-app')
 const { startSink } = require('../../support/otlp-sink')
 
 const KEY = 'k3y-5ecret-0123456789'
-const ODD = '\\k3y/"5ecret"+%41\u00e9\\' // which JSON and URLs escape
+const ODD = '\\k3y/"5ecret"+%41\u00e9\\' // JSON and URLs escape these characters
 const inJson = JSON.stringify(ODD).slice(1, -1)
 const SECRET = /k3y|5.?ecret|p4ss|p4 s/i
 const text = (body) => ({ status: 400, headers: { 'content-type': 'text/plain' }, body })

@@ -1,6 +1,6 @@
 'use strict'
 
-// The reader of HTTP responses, held against Node's own client: both get the same bytes.
+// Compares our HTTP response reader with Node's client. Both get the same bytes.
 
 const { test } = require('tap')
 const http = require('node:http')
@@ -10,7 +10,7 @@ const { HttpResponse, BODY_BYTES_MAX, KEPT_BYTES_MAX } = require('../../../lib/e
 
 const HEAD = 'HTTP/1.1 200 OK\r\n'
 
-// What is read the same, in whatever pieces it comes. `end`: the other side closes after it.
+// Responses that both must read in the same way, however they are cut into pieces. `end`: the server closes afterwards.
 const wellFormed = {
   'a body of a given length': [`${HEAD}content-length: 5\r\ncontent-type: text/plain\r\n\r\nhello`],
   'no body': [`${HEAD}Content-Length: 0\r\n\r\n`],
@@ -59,7 +59,7 @@ const malformedBody = {
   'a chunk that is longer than it says': `${HEAD}transfer-encoding: chunked\r\n\r\n3\r\nhello\r\n0\r\n\r\n`
 }
 
-// As many pieces as they have bytes, then pieces of 2, 3, 5, 8 … up to one.
+// Cuts into single bytes, then into pieces of 2, 3, 5, 8 … bytes, down to one piece.
 function * waysToCut (bytes) {
   for (let size = 1, before = 1; before < bytes.length; [size, before] = [size + before, size]) {
     const pieces = []
@@ -83,7 +83,7 @@ function read (pieces, end) {
   }
 }
 
-// What Node's client makes of a server that writes `bytes`: the same record, or the code of the error.
+// Returns how Node's client reads a server that writes `bytes`: the same record, or the code of the error.
 async function readByNode (t, bytes, end) {
   const server = net.createServer((socket) => {
     socket.on('error', () => {})

@@ -1,6 +1,6 @@
 'use strict'
 
-// When a collector is asked again, in virtual time: outages of every kind and length at every rate.
+// The times of retries, in virtual time: outages of every kind and length at every rate.
 
 const { test } = require('tap')
 const { RetrySchedule, backoffMs, WAIT_MAX_MS, WAIT_MIN_ANSWERED_MS } = require('../../../lib/export/http/retry')
@@ -10,7 +10,7 @@ const { randomFrom } = require('../../support/fuzz')
 const BUFFER = 8 * 1024 * 1024
 const CHUNK = 256 * 1024
 
-// How a collector that is away fails an attempt: after how long, and by what.
+// How an unavailable collector fails an attempt: after how long, and with which outcome.
 const KINDS = {
   refuses: { takesMs: 1, outcome: { error: { code: 'ECONNREFUSED' }, retryAfterMs: -1 } },
   'has no name': { takesMs: 5, outcome: { error: { code: 'ENOTFOUND' }, retryAfterMs: -1 } },
@@ -19,7 +19,7 @@ const KINDS = {
   hangs: { takesMs: 10_000, outcome: { error: { code: 'ETIMEDOUT' }, retryAfterMs: -1 } }
 }
 
-// The sender over a collector that is away for `outageMs`: when each attempt begins, and the one that finds it back.
+// Simulates the sender while the collector is down for `outageMs`. Returns the start of each attempt, and the one that succeeds.
 function simulate ({ kind, outageMs, bytesPerSecond, random }) {
   const { takesMs, outcome } = KINDS[kind]
   const schedule = new RetrySchedule(BUFFER)
@@ -33,7 +33,7 @@ function simulate ({ kind, outageMs, bytesPerSecond, random }) {
     if (now >= outageMs) return { attempts, noticedAfterMs: now - outageMs }
     now += takesMs
     let due = schedule.failed(outcome, now, random())
-    // As the sender does: asked anew each time that a chunk is sealed.
+    // Like the sender, asks again each time that a chunk is sealed.
     for (let seal = (Math.floor(now / sealEveryMs) + 1) * sealEveryMs; seal < due; seal += sealEveryMs) {
       const sooner = schedule.dueAt(written(seal + 0.001))
       if (sooner < due) due = Math.max(sooner, seal)
@@ -61,7 +61,7 @@ for (const kind of Object.keys(KINDS)) {
         for (let n = 0; n < 5; n++) {
           const { attempts, noticedAfterMs } = simulate({ kind, outageMs: outageMs + random() * 1000, bytesPerSecond, random })
           const label = `${outageMs} ms at ${bytesPerSecond} bytes a second`
-          // Of an attempt that hangs the timeout comes first.
+          // An attempt that hangs first has to time out.
           if (noticedAfterMs > WAIT_MAX_MS + takesMs) t.fail(`${label}: noticed after ${noticedAfterMs} ms`)
           const max = most(attempts, 1000)
           if (max > (kind === 'refuses' ? 11 : 5)) t.fail(`${label}: ${max} attempts in a second`)

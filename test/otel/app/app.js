@@ -1,6 +1,6 @@
 'use strict'
 
-// node app.js <name> …: one of test/otel/sdk-apps, with the fixture's packages and in a process of its own.
+// node app.js <name> …: runs one of test/otel/sdk-apps with the fixture's packages, in a separate process.
 
 const { join } = require('node:path')
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// The packages of the fixture: those that both have, and its sdk.js for what differs.
+// The packages of the fixture: those that all fixtures share, and its sdk.js for the different ones.
 
 const sdk = require('../../sdk')
 

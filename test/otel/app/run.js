@@ -1,7 +1,7 @@
 'use strict'
 
-// The main file of the process, as an application's is: from here the fixture's own packages are found, because
-// scripts/apps.js puts this folder among them.
+// The main file of the process, like an application's. The fixture's own packages are resolved from here, because scripts/apps.js copies
+// this folder next to them.
 
 const { join } = require('node:path')
 

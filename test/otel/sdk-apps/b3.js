@@ -1,6 +1,6 @@
 'use strict'
 
-// OTEL_PROPAGATORS is set by whoever runs this.
+// The caller of this program sets OTEL_PROPAGATORS.
 
 const path = require('node:path')
 const { api, Fastify, lightTrace } = require(path.join(process.env.FIXTURE, 'kit.js'))

@@ -1,9 +1,9 @@
 'use strict'
 
-// An app whose process has instrumentation-http active before anything else is loaded.
+// An app in a process that activates instrumentation-http before it loads anything else.
 //   sdk      with a NodeSDK that traces
-//   facade   with no SDK: it finds light-trace behind the API
-//   metrics  with a NodeSDK that has metrics only, and without instrumentation-http
+//   facade   without an SDK: it finds light-trace behind the API
+//   metrics  with a NodeSDK that only has metrics, and without instrumentation-http
 
 const { createRequire } = require('node:module')
 const path = require('node:path')
@@ -11,7 +11,7 @@ const path = require('node:path')
 const load = createRequire(path.join(process.env.FIXTURE, 'kit.js'))
 const way = process.argv[3]
 
-// Loaded by the fixture's kit only after the instrumentation has hooked in.
+// The fixture's kit loads these only after the instrumentation is active.
 const { NodeSDK } = load('@opentelemetry/sdk-node')
 const { HttpInstrumentation } = load('@opentelemetry/instrumentation-http')
 const { registerInstrumentations } = load('@opentelemetry/instrumentation')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Run with `--import light-trace/register`: the first application knows nothing of light-trace, the second
-// registers it itself, and its options count.
+// Run with `--import light-trace/register`. The first application does not mention light-trace. The second registers it itself, and its
+// options are used.
 
 const path = require('node:path')
 const { Fastify, lightTrace } = require(path.join(process.env.FIXTURE, 'kit.js'))

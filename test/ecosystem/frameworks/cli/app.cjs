@@ -1,6 +1,6 @@
 'use strict'
 
-// What `fastify generate` makes, as an app of fastify-cli: it loads plugins/ first, then routes/.
+// An app for fastify-cli, as `fastify generate` creates it. It loads plugins/ first, then routes/.
 
 const path = require('node:path')
 const autoload = require('@fastify/autoload')

@@ -1,6 +1,6 @@
 'use strict'
 
-// dd-trace and light-trace for a day: each has its own SERVER spans, and dd-trace has the calls.
+// dd-trace and light-trace together for a while. Each creates its own SERVER spans, and dd-trace traces the outbound calls.
 
 require('dd-trace').init()
 const { register, sideBySide: { outbound } } = require('./light-trace-in-code.cjs')

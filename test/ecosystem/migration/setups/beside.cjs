@@ -1,7 +1,7 @@
 'use strict'
 
-// Run both for a while: the SDK goes on as before. light-trace makes SERVER spans of its own beside it and sends them elsewhere. Calls are
-// left to the SDK, whose span is the active one: a CLIENT span of light-trace's would have a parent that its collector never gets.
+// "Run both for a while": the SDK continues as before. light-trace creates its own SERVER spans and sends them elsewhere. The SDK traces
+// outbound calls, because its span is the active one. A CLIENT span of light-trace would have a parent that its collector never receives.
 
 require('./node-sdk.cjs')
 const { register, sideBySide } = require('./light-trace-in-code.cjs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// dd-trace, which makes the spans of OpenTelemetry's API too.
+// dd-trace, which also creates the spans of OpenTelemetry's API.
 
 const tracer = require('dd-trace').init()
 new tracer.TracerProvider().register()

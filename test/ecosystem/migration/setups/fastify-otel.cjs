@@ -1,6 +1,6 @@
 'use strict'
 
-// @fastify/otel alone: nothing instruments node:http.
+// @fastify/otel without an instrumentation of node:http.
 
 const FastifyOtelInstrumentation = require('@fastify/otel')
 const { NodeSDK } = require('@opentelemetry/sdk-node')

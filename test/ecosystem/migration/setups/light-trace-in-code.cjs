@@ -1,6 +1,6 @@
 'use strict'
 
-// As an app registers light-trace itself, first of its plugins, with the options of docs/migration.md. One route more says whether
+// Registers light-trace like an app does, as its first plugin, with the options of docs/migration.md. An additional route reports whether
 // the contexts agree in a handler.
 
 const { subscribe } = require('node:diagnostics_channel')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The usual set-up: all auto-instrumentations, and @fastify/otel.
+// The usual setup: all auto-instrumentations, and @fastify/otel.
 
 const FastifyOtelInstrumentation = require('@fastify/otel')
 const { getNodeAutoInstrumentations } = require('@opentelemetry/auto-instrumentations-node')

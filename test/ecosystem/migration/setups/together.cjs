@@ -1,7 +1,7 @@
 'use strict'
 
-// Both in one trace: the SDK makes and sends the spans, light-trace gives the SERVER span its name and attributes.
-// instrumentation-undici traces `fetch`, as light-trace would: one is enough.
+// Both in one trace: the SDK creates and sends the spans, and light-trace gives the SERVER span its name and attributes.
+// instrumentation-undici already traces `fetch`, so light-trace does not.
 
 require('./node-sdk.cjs')
 const { register, inOneTrace } = require('./light-trace-in-code.cjs')

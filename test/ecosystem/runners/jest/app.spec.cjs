@@ -1,7 +1,7 @@
 /* global expect, jest, test */
 'use strict'
 
-// Run by Jest, which gives every test file globals and modules of its own.
+// Jest runs this. It gives each test file its own globals and modules.
 
 const { trace } = require('@opentelemetry/api')
 const fastify = require('fastify')
@@ -45,7 +45,7 @@ test('fake timers stop neither requests nor close', async () => {
   }
 })
 
-// Not inject(): what it loads is an ES module by now, which Jest cannot require before Node 24.9.
+// Not with inject(), which loads an ES module that Jest cannot require before Node 24.9.
 async function get (app) {
   await app.listen({ port: 0, host: '127.0.0.1' })
   return (await fetch(`http://127.0.0.1:${app.server.address().port}/`)).text()

@@ -1,6 +1,6 @@
 'use strict'
 
-// Jest runs the files that took longest first; here one has to come after another.
+// By default, Jest runs the slowest files first. This test needs a fixed order.
 
 const { default: Sequencer } = require('@jest/test-sequencer')
 

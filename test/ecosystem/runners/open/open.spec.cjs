@@ -1,7 +1,7 @@
 /* global test */
 'use strict'
 
-// An application that nobody closes. Jest clears the globals of this file when it is done, with all that hangs on them.
+// An application that is never closed. When this file ends, Jest clears its globals and everything that they refer to.
 
 const fastify = require('fastify')
 const lightTrace = require('light-trace')

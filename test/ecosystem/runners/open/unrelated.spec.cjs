@@ -1,7 +1,7 @@
 /* global expect, test */
 'use strict'
 
-// Runs after open.spec.cjs, in the same process: what that left behind is collected here.
+// Runs after open.spec.cjs in the same process, and checks that everything of that file is garbage-collected.
 
 const v8 = require('node:v8')
 const vm = require('node:vm')
