@@ -8,6 +8,7 @@ const { monotonicNow } = require('./timers.js')
 const CODES = require('./codes.json')
 
 const PRINTABLE_MAX = 256
+const LINE_MAX = 2 * PRINTABLE_MAX // a line names a file or a URL, and then says what happened to it
 // The characters that are filtered. Without this limit a message of 100 MB would be scanned to its end.
 const SCAN_MAX = 4 * PRINTABLE_MAX
 
@@ -127,12 +128,12 @@ class Report {
   info (message, level = 'info') {
     if (['none', 'error', 'warn'].includes(this.#level)) return
     const log = this.#log?.deref()
-    attempt(() => prints(log, level) && calmed(log[level](printable(message)))) // if this fails, only news is lost
+    attempt(() => prints(log, level) && calmed(log[level](printable(message, LINE_MAX)))) // if this fails, only news is lost
   }
 
   #print (code, message) {
     if (this.#level === 'none' || this.#level === 'error') return
-    const text = printable(message)
+    const text = printable(message, LINE_MAX)
     const log = this.#log?.deref()
     try {
       if (prints(log, 'warn')) return calmed(log.warn({ code }, text))

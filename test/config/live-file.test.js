@@ -5,7 +5,8 @@
 const { test } = require('tap')
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const { join } = require('node:path')
+const { tmpdir } = require('node:os')
+const { dirname, join } = require('node:path')
 const { isatty } = require('node:tty')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
@@ -146,7 +147,11 @@ for (const [what, content] of Object.entries({
 }
 
 test('a file that is wrong again and again is one line, and another after 30 s, with how many it speaks for', async (t) => {
-  const path = join(t.testdir({ 'x.json': '{}' }), 'x.json')
+  const folder = join(fs.mkdtempSync(join(tmpdir(), 'light-trace-')), 'a'.repeat(200)) // the line is whole behind a long path, too
+  fs.mkdirSync(folder)
+  t.teardown(() => fs.rmSync(dirname(folder), { recursive: true }))
+  const path = join(folder, 'x.json')
+  fs.writeFileSync(path, '{}')
   const clock = { ms: 0 }
   const said = []
   const holds = []
