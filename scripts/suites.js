@@ -107,7 +107,7 @@ const SUITES = {
       const { url } = await open(serve(0))
       return { LIGHT_TRACE_SITE: BUILT, LIGHT_TRACE_SITE_URL: url, LIGHT_TRACE_CHROMIUM: await chromium() }
     },
-    timeoutS: 240
+    timeoutS: 480
   },
   features: { about: 'each feature of lib/features.js is taken out of a copy, and what is left is tested', run: runFeatures },
   house: { about: 'the repository itself: docs against code, modules, what is packed, workflows', folders: ['test/house'], prepare: async () => ({}) },
