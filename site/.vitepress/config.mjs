@@ -19,7 +19,7 @@ export default defineConfig({
   outDir: '.cache/dist',
   cacheDir: '.cache/vite',
   ignoreDeadLinks: 'localhostLinks', // links to localhost are for the reader's machine; any other dead link is an error
-  markdown: { anchor: { slugify }, theme: { light: 'github-light-high-contrast', dark: 'github-dark' } },
+  markdown: { anchor: { slugify }, theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' } },
   themeConfig: {
     search: { provider: 'local' },
     outline: [2, 3],

@@ -1,6 +1,6 @@
 'use strict'
 
-// The waiting times of slow requests, compared with planted causes. They are right to 10 % or 10 ms, plus the error that each request
+// The waiting times of slow requests, compared with planted causes. They are right to 10 % or 10 ms, plus the uncertainty that each request
 // reports. The service measures each cause where it plants it, so that a busy machine changes both values. What the request did before and
 // after is not measured, so a part of the request is at least the planted time. npm run test:suite -- slow.
 // Feature: accounts
@@ -167,10 +167,10 @@ function limitCpu (t, pid) {
 // A part of the request is at least what its handler measured, because a busy machine also delays the request before and after the handler.
 // The parts add up to the request, so that no part can contain time of another.
 
-/** Checks that the parts add up to the request's time, within its error. */
-function isWhole (t, { path, took, error, idle, busy, gc = 0, unscheduled }) {
+/** Checks that the parts add up to the request's time, within its uncertainty. */
+function isWhole (t, { path, took, uncertainty, idle, busy, gc = 0, unscheduled }) {
   const sum = idle + busy + gc + unscheduled
-  t.ok(Math.abs(sum - took) <= error + CLOCKS_DIFFER_MS, `${path}: the parts are the whole: ${round(sum)} ms of ${round(took)}, ${round(error)} ms unknown`)
+  t.ok(Math.abs(sum - took) <= uncertainty + CLOCKS_DIFFER_MS, `${path}: the parts are the whole: ${round(sum)} ms of ${round(took)}, ${round(uncertainty)} ms unknown`)
 }
 
 /** Checks that the handler ran for `ran` and was waiting or off the CPU for the rest of `took`. */
@@ -187,9 +187,9 @@ function hasWaited (t, times, planted) {
   t.ok(times.idle > 0, `${round(times.idle)} ms idle`)
 }
 
-/** Checks a part to 10 % or 10 ms, plus the error that the request reports. */
-function atLeast (t, { error }, found, planted, what) {
-  t.ok(found >= planted - toleranceOf(planted) - error, `${what}: ${round(found)} ms of ${round(planted)}, ${round(error)} ms unknown`)
+/** Checks a part to 10 % or 10 ms, plus the uncertainty that the request reports. */
+function atLeast (t, { uncertainty }, found, planted, what) {
+  t.ok(found >= planted - toleranceOf(planted) - uncertainty, `${what}: ${round(found)} ms of ${round(planted)}, ${round(uncertainty)} ms unknown`)
 }
 
 function toleranceOf (planted) {
