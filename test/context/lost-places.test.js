@@ -39,16 +39,23 @@ const PLACES = {
   },
 
   async onTimeout (t) {
+    const running = signal()
     const timedOut = signal()
     const { port } = await tracedApp(t, {
-      fastify: { connectionTimeout: 20 },
+      fastify: { connectionTimeout: 60_000 },
       routes (app) {
         let own
         app.addHook('onTimeout', async (request) => { timedOut.give(look(request, own)) })
-        app.get('/', (request) => { own = request.trace })
+        app.get('/', (request) => {
+          own = request.trace
+          running.give(request.raw.socket)
+        })
       }
     })
-    await (await connect(port)).request('GET', '/').closed
+    const client = (await connect(port)).request('GET', '/')
+    const { value: socket } = await running.promise
+    socket.setTimeout(1) // shortened only now: on a busy machine it would be over before the request is read
+    await client.closed
     return (await timedOut.promise).value
   },
 
