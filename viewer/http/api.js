@@ -2,7 +2,8 @@
 
 // Everything under /api/. ../api.md describes it.
 
-const { filterOf, lineFilterOf, BadParameter } = require('../store/search')
+const { integer, required } = require('../store/parameters')
+const { filterOf, lineFilterOf } = require('../store/search')
 const { summaryOf } = require('../store/summary')
 
 const LIST_DEFAULT = 100
@@ -220,19 +221,6 @@ function slowestOf (store) {
     if (slowest === undefined || summaryOf(trace).durationMs > summaryOf(slowest).durationMs) slowest = trace
   }
   return slowest
-}
-
-function required (query, name) {
-  const value = query.get(name)
-  if (!value) throw new BadParameter(`${name}: is required`)
-  return value
-}
-
-function integer (query, name, min, max) {
-  if (!query.get(name)) return undefined
-  const value = Number(query.get(name))
-  if (!Number.isInteger(value) || value < min || value > max) throw new BadParameter(`${name}: must be a whole number from ${min} to ${max}`)
-  return value
 }
 
 function decoded (text) {

@@ -11,6 +11,9 @@ const PROTOBUF = 'application/x-protobuf'
 const JSON_TYPE = 'application/json'
 const RETRY_AFTER_SECONDS = '1'
 
+const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' }
+const PARTIAL_MESSAGE = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
+
 class Receiver {
   #store
   #bodies
@@ -35,29 +38,46 @@ class Receiver {
       if (request.method === 'OPTIONS' && origin !== undefined) return response.writeHead(204).end()
       if (request.method !== 'POST') throw new Refused(405, 'method', 'telemetry is sent by POST')
       if (type !== PROTOBUF && type !== JSON_TYPE) throw new Refused(415, 'media_type', `content-type must be ${PROTOBUF} or ${JSON_TYPE}`)
-      const body = await this.#bodies.read(request)
-      const dropped = signal === 'traces' ? this.#take(body, type) : this.#count(signal, body, type)
-      const message = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
-      answer(response, 200, type, dropped === 0 ? null : { [signal === 'logs' ? 'rejectedLogRecords' : 'rejectedSpans']: String(dropped), errorMessage: message })
+      const dropped = this.take(signal, await this.#bodies.read(request), type === JSON_TYPE)
+      answer(response, type, signal, dropped)
     } catch (error) {
       this.#refuse(request, response, type, error)
     }
   }
 
-  #take (body, type) {
-    const otlp = type === JSON_TYPE ? fromJson(body) : body
+  /**
+   * Stores the body of a request, however it came.
+   * @param {'traces' | 'metrics' | 'logs'} signal
+   * @param {Buffer} body
+   * @param {boolean} isJson OTLP JSON; otherwise protobuf
+   * @returns {number} how many spans or log records were dropped @throws Malformed
+   */
+  take (signal, body, isJson) {
+    const dropped = this.#take(signal, body, isJson)
+    this.received.bytes += body.length
+    return dropped
+  }
+
+  #take (signal, body, isJson) {
+    if (signal === 'metrics') {
+      this.received.metrics++
+      return 0
+    }
+    const otlp = isJson ? fromJson(body, signal) : body
+    return signal === 'logs' ? this.#takeLines(otlp) : this.#takeSpans(otlp)
+  }
+
+  #takeSpans (otlp) {
     const { spans, dropped, touched } = this.#store.receive(otlp)
     this.received.requests++
-    this.received.bytes += body.length
     this.received.spans += spans
     if (this.save !== null) this.save([...touched.values()].flat(), [])
     return dropped
   }
 
-  #count (signal, body, type) {
-    const { kept, dropped } = signal === 'logs' ? this.#store.receiveLines(type === JSON_TYPE ? fromJson(body, signal) : body) : { kept: [], dropped: 0 }
-    this.received[signal]++
-    this.received.bytes += body.length
+  #takeLines (otlp) {
+    const { kept, dropped } = this.#store.receiveLines(otlp)
+    this.received.logs++
     if (this.save !== null) this.save([], kept)
     return dropped
   }
@@ -81,7 +101,7 @@ class Receiver {
   }
 }
 
-function fromJson (body, signal = 'traces') {
+function fromJson (body, signal) {
   const { requestFromJson, logsFromJson } = require('../otlp/json-request')
   let json
   try {
@@ -92,19 +112,21 @@ function fromJson (body, signal = 'traces') {
   return signal === 'logs' ? logsFromJson(json) : requestFromJson(json)
 }
 
-// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same for log records
-function answer (response, status, type, partial) {
-  if (type === JSON_TYPE) {
-    return send(response, status, type, JSON.stringify(partial === null ? {} : { partialSuccess: partial }))
-  }
+function answer (response, type, signal, dropped) {
+  if (type === PROTOBUF) return send(response, 200, type, responseOf(dropped))
+  send(response, 200, type, JSON.stringify(dropped === 0 ? {} : { partialSuccess: { [REJECTED[signal]]: String(dropped), errorMessage: PARTIAL_MESSAGE } }))
+}
+
+// ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same for the other signals
+function responseOf (dropped) {
   const message = new Message()
-  if (partial !== null) {
+  if (dropped !== 0) {
     const inner = new Message()
-    inner.varint(1, Number(partial.rejectedSpans ?? partial.rejectedLogRecords))
-    inner.text(2, partial.errorMessage)
+    inner.varint(1, dropped)
+    inner.text(2, PARTIAL_MESSAGE)
     message.message(1, inner)
   }
-  send(response, status, type, message.finish())
+  return message.finish()
 }
 
 function send (response, status, type, body) {
@@ -120,4 +142,4 @@ function allow (response, origin) {
   response.setHeader('vary', 'origin')
 }
 
-module.exports = { Receiver }
+module.exports = { Receiver, responseOf }

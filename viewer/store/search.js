@@ -6,12 +6,11 @@
 const { readSpan, readResource, readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
 const { LEVELS, leastSeverity } = require('../otlp/log-record')
+const { BadParameter } = require('./parameters')
 const { summaryOf, routeOf } = require('./summary')
 
 const TEXT_MAX = 500
 const ATTRIBUTES_MAX = 10
-
-class BadParameter extends Error {}
 
 /**
  * @param {URLSearchParams} query
@@ -130,4 +129,4 @@ function attributeHas (attribute, found) {
   return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
 }
 
-module.exports = { filterOf, lineFilterOf, BadParameter }
+module.exports = { filterOf, lineFilterOf }
