@@ -150,7 +150,7 @@ test('what comes later still is printed, counted as after_shutdown, and said onc
   t.ok(isAccounted(logs.records))
   t.same(lines.slice(2).map(({ code, msg }) => code ?? msg), ['LT_WARN_LOSS', 'bye', 'LT_WARN_LOSS', 'bye again'])
   t.match(lines[2].msg, /^a span ended after the application closed/)
-  t.match(lines[4].msg, /^a log line ended after the application closed/)
+  t.match(lines[4].msg, /^a log line came after the application closed/)
   t.same(bodies(sink), ['one', 'two'])
 })
 

@@ -112,7 +112,7 @@ test('a route with the switch of tracing in the wrong place is named', async (t)
   for (const path of ['/beside', '/otel', '/right']) await app.inject(path)
   t.equal((await collector.spans()).length, 2)
   t.same(lines.map(({ code, msg }) => `${code} ${msg}`), [
-    'LT_WARN_OPTION_MEANING route /beside: `trace` stands beside `config`, and has no effect: use config: { trace: false }',
+    'LT_WARN_OPTION_MEANING route /beside: `trace` is not inside `config`, and has no effect: use config: { trace: false }',
     "LT_WARN_OPTION_MEANING route /otel: `config.otel` is @fastify/otel's, and has no effect: use config: { trace: false }"
   ])
 })

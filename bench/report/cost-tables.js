@@ -165,7 +165,9 @@ const ADDED = [
   ['a Redis call', 'redis'],
   ['`metrics`, for a sampled request', 'metrics'],
   ['`metrics`, for an unsampled request', 'metrics-unsampled'],
-  ['`keep`, for an unsampled request', 'keep-errors']
+  ['`keep`, for an unsampled request', 'keep-errors'],
+  ['`omitAttributes` with four keys', 'omitted'],
+  ['`spanProcessors` beside an `exporter`', 'beside']
 ]
 
 /** The cost of a request, and what each addition costs. */
