@@ -18,7 +18,7 @@ const RUNTIMES = {
   [`Bun ${bun}`]: { command: [join(here, 'node_modules/@oven', `bun-${process.platform}-${process.arch}`, 'bin/bun')], preload: '--preload light-trace/register' },
   [`Deno ${deno}`]: { command: [join(here, 'node_modules/@deno', `${process.platform}-${process.arch}-glibc`, 'deno'), 'run', '-A'], preload: '--preload ./node_modules/light-trace/register.js' }
 }
-const PRELOAD = 'the preload'
+const PRELOAD = 'preloading'
 const HEADERS_OF_HTTP = '`node:http`: trace headers'
 
 test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 300_000 }, async (t) => {
