@@ -261,7 +261,7 @@ declare namespace lightTrace {
      * @default OTEL_EXPORTER_OTLP_COMPRESSION, 'none'
      */
     compression?: 'none' | 'gzip' | 'zstd' | undefined
-    /** Maximum milliseconds for one attempt, response included. `0`: no limit. @default OTEL_EXPORTER_OTLP_TIMEOUT, 10000 */
+    /** Milliseconds for one attempt, response included. `0`: no limit. @default OTEL_EXPORTER_OTLP_TIMEOUT, 10000 */
     timeoutMs?: number | undefined
     /** Trusted certificate authorities: PEM or a file path. Read once. @default OTEL_EXPORTER_OTLP_CERTIFICATE, Node's own */
     ca?: string | Buffer | undefined
@@ -573,7 +573,8 @@ declare namespace lightTrace {
     /** Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works. @default true */
     registerGlobals?: boolean | undefined
     /**
-     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.
+     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK Sampler. A caller's sampled flag takes precedence
+     * over all but the Sampler.
      * @default OTEL_TRACES_SAMPLER, 'always_on'
      */
     sampler?: SamplerOption | undefined

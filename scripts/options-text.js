@@ -38,7 +38,7 @@ const OPTIONS = {
     type: 'Record<string, string> | Iterable<[string, string]>'
   },
   'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd falls back to gzip before Node 22.15, and if the collector rejects it (400 or 415)." },
-  'exporter.timeoutMs': { text: 'Maximum milliseconds for one attempt, response included. `0`: no limit.' },
+  'exporter.timeoutMs': { text: 'Milliseconds for one attempt, response included. `0`: no limit.' },
   'exporter.ca': { text: 'Trusted certificate authorities: PEM or a file path. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
   'exporter.cert': { text: 'Client certificate for mTLS: PEM or a file path. Read once.', type: 'string | Buffer' },
   'exporter.key': { text: 'Key of the client certificate: PEM or a file path. Read once.', type: 'string | Buffer' },
@@ -50,7 +50,7 @@ const OPTIONS = {
   tracerProvider: { text: 'An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider.', type: 'TracerProvider | false' },
   registerGlobals: { text: 'Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works.' },
   sampler: {
-    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.",
+    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK Sampler. A caller's sampled flag takes precedence over all but the Sampler.",
     default: "`OTEL_TRACES_SAMPLER`, `'always_on'`",
     type: 'SamplerOption'
   },
