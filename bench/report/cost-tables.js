@@ -31,12 +31,12 @@ function readmeTable ({ instructions, seeds }) {
   return [
     table([
       ['', ([label]) => label],
-      ['throughput, 10 requests in flight', throughput(pipelined), 'right'],
+      ['throughput, 10 in flight per connection', throughput(pipelined), 'right'],
       ['throughput, one at a time', throughput(single), 'right'],
       ['instructions of a real request', ([, , name]) => name === undefined ? 'not counted' : `+${percent(row({ rows }, name))}`, 'right']
     ], COMPARED),
     '',
-    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, spans delivered; median (least…greatest) of ${rounds} rounds. Real request: a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET, metrics; NodeSDK has the instrumentations for http, Fastify, Redis and pino there. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
+    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, all spans delivered; median (least…greatest) of ${rounds} rounds. A real request has a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET and metrics. For it, NodeSDK has the instrumentations for http, Fastify, Redis and pino. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
   ].join('\n')
 }
 
