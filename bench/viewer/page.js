@@ -36,7 +36,7 @@ if (require.main === module) {
     console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms; all rows after ${result.allRowsMs.median.toFixed(0)} ms; an empty page: median ${result.emptyPaintMs.median.toFixed(0)} ms`)
     console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
     console.log(`main thread: ${result.mainThread.loadMs.median.toFixed(0)} ms of CPU to load, ${result.mainThread.scrollFrameMs.median.toFixed(0)} ms for a frame while scrolling, at most ${result.mainThread.scrollFrameMs.max.toFixed(0)} ms`)
-    console.log(`answered to seen: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms of ${result.seenMs.count}`)
+    console.log(`from response to visible row: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms in ${result.seenMs.count} requests`)
     console.error(`wrote ${writeResults('viewer-page', result)}`)
   }).catch((error) => {
     console.error(error)
@@ -80,13 +80,13 @@ async function output (child, format) {
     if (!child.alive()) break
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  throw new Error(`the viewer did not say ${format}:\n${child.output()}`)
+  throw new Error(`the viewer did not print ${format}:\n${child.output()}`)
 }
 
 async function sendBigTrace (url) {
   const { traceId, body } = traces.bigTrace({ spans: SPANS })
   const answer = await fetch(`${url}/v1/traces`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  if (!answer.ok) throw new Error(`the viewer answered ${answer.status}`)
+  if (!answer.ok) throw new Error(`the viewer responded with ${answer.status}`)
   return traceId
 }
 

@@ -30,8 +30,8 @@ test('a row of a commit that is not in the history is refused', inAHistory, asyn
 test('a caption says by itself that hot files have changed since its rows were counted', inAHistory, async (t) => {
   const short = here.commit.slice(0, 7)
   t.equal(codeOf([here]), `commit ${short}`)
-  t.match(codeOf([{ ...here, hot: 'other' }]), new RegExp(`^counted at ${short}, (?:before \\d+ commits? that|with changes of hot files)`))
-  t.match(codeOf([here, { commit: NOWHERE, hot: 'other' }]), new RegExp(`^counted row by row at commits ${short}, fffffff, the oldest before later changes of hot files$`))
+  t.match(codeOf([{ ...here, hot: 'other' }]), new RegExp(`^counted at ${short}; since then, (?:\\d+ commits? changed files that run per request|files that run per request have uncommitted changes)$`))
+  t.match(codeOf([here, { commit: NOWHERE, hot: 'other' }]), new RegExp(`^counted row by row at commits ${short}, fffffff; since the oldest, files that run per request have changed$`))
 })
 
 test('a row from before rows had a hash is judged by its commit', inAHistory, async (t) => {
