@@ -136,7 +136,7 @@ function percent ({ total: [all], over: [more] }) {
  */
 function answer ({ instructions, seeds, startupInstructions, sizes }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
-  const [hello, checkout] = [['hello', 1], ['checkout', 10]].map(([route, pipelining]) => seedsOf(seeds, route, pipelining, HEADLINE_NODE).rows)
+  const [hello, checkout] = ['hello', 'checkout'].map((route) => seedsOf(seeds, route, 10, HEADLINE_NODE).rows)
   const ours = (rows) => rows.find(({ name }) => /^lighttrace-/.test(name))
   const fastifys = ([{ cpuMicrosPerRequest: [median] }]) => coreShare(median)
   const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => percent(row({ rows }, name)))
