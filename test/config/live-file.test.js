@@ -199,7 +199,7 @@ test('a change that keeps length and times is detected, as are two within one ti
   t.equal(lines.filter(({ msg }) => msg.endsWith('has changed and is applied')).length, 1)
 })
 
-test('a link to a new target is a change, as when Kubernetes updates a ConfigMap', { skip: isWindows && 'Windows renames no link over another' }, async (t) => {
+test('a link to a new target is a change, as when Kubernetes updates a ConfigMap', { skip: isWindows && 'Windows cannot rename a link over another' }, async (t) => {
   const folder = t.testdir({ a: { 'x.json': '{ "sampler": 0 }' }, b: { 'x.json': '{ "sampler": 1 } ' } })
   const link = join(folder, 'now')
   fs.symlinkSync(join(folder, 'a'), link)

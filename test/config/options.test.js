@@ -244,7 +244,7 @@ test('enabled is the opposite of OTEL_SDK_DISABLED, and code overrides it', (t) 
   t.end()
 })
 
-test('true stands for the usual settings', (t) => {
+test('`true` selects the usual settings', (t) => {
   t.same(resolve({ keep: true }).keep, { errors: true, aborted: false, slow: false, asked: false, maxPerSecond: 100 })
   t.same(resolve({ spans: true }).spans, { handler: true, hooks: [] })
   t.same(resolve({ spans: false }).spans, resolve({}).spans)

@@ -86,7 +86,7 @@ test('gzip is used if configured', async (t) => {
   t.ok(sink.requests[0].bytes < 0.8 * 4000 * 300, `${sink.requests[0].bytes} bytes`)
 })
 
-test('zstd is used if configured and supported by Node, and gzip for a collector that rejects it', { skip: zlib.zstdCompress === undefined && 'this Node has none' }, async (t) => {
+test('zstd is used if configured and supported by Node, and gzip for a collector that rejects it', { skip: zlib.zstdCompress === undefined && 'this Node has no zstd' }, async (t) => {
   const sink = await startSink(t)
   const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
   write(4000, 300)

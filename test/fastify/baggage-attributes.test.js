@@ -23,7 +23,7 @@ test('they override no attribute of the service', async (t) => {
   const routes = (app) => app.get('/', { config: { trace: { attributes: { plan: 'route' } } } }, async () => 'ok')
   t.equal((await attributesOf(t, { headers: { baggage: ['plan'] } }, { routes })).plan, 'route')
   const value = (app) => app.get('/', { config: { trace: { attributes: { kind: 'plan' } } } }, async () => 'ok')
-  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] } }, { routes: value })).plan, 'gold', 'a key is not the value of another one')
+  t.equal((await attributesOf(t, { headers: { baggage: ['plan'] } }, { routes: value })).plan, 'gold', 'an attribute value is not taken for a key')
   const sampler = { shouldSample: () => ({ decision: 2 }) }
   t.equal((await attributesOf(t, { headers: { baggage: ['plan'] }, sampler, attributes: () => ({ plan: 'mine' }) })).plan, 'mine')
   t.equal((await attributesOf(t, { headers: { baggage: ['tenant.id'] }, sampler }))['tenant.id'], 'acme corp')

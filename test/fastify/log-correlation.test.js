@@ -206,7 +206,7 @@ for (const [how, make] of [
 
 // The logger is known to belong to the request if its last binding is the request's id, as with Fastify's own factory.
 for (const [how, make, isOwn] of [
-  ['hands on what it is given', () => (logger, bindings, options) => logger.child(bindings, options), true],
+  ['passes on its arguments', () => (logger, bindings, options) => logger.child(bindings, options), true],
   ['adds bindings behind the id', () => (logger, bindings, options) => logger.child({ ...bindings, tenant: 'a' }, options), false],
   ['makes one logger for all', (made) => (logger, bindings, options) => made[0] ?? logger.child({ tenant: 'a' }, options), false]
 ]) {
