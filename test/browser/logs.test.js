@@ -25,7 +25,7 @@ async function orderWithLines ({ url, send }) {
 
 const lineRows = (page) => texts(page, '.fall .row.line .label')
 
-inBrowser('lines stand beneath their span, by time and in the colour of their level, and are filtered by level and text', async (t, viewer) => {
+inBrowser('log lines are listed below their span, by time, in the colour of their level, and filtered by level and text', async (t, viewer) => {
   const { traceId } = await orderWithLines(viewer)
   const page = await viewer.open(`/traces/${traceId}`)
   await page.locator('.fall .row.line').nth(2).waitFor()
@@ -47,7 +47,7 @@ inBrowser('lines stand beneath their span, by time and in the colour of their le
   t.equal(await page.locator('.fall .row', { hasText: 'POST /orders' }).first().getAttribute('aria-expanded'), 'true')
 })
 
-inBrowser('a line has a panel with all that it carries, by address and by keyboard too', async (t, viewer) => {
+inBrowser('a line has a panel with all its data, which its URL and the keyboard open, too', async (t, viewer) => {
   const { traceId } = await orderWithLines(viewer)
   const page = await viewer.open(`/traces/${traceId}`)
   await page.locator('.row.line', { hasText: 'no stock' }).click()
@@ -67,7 +67,7 @@ inBrowser('a line has a panel with all that it carries, by address and by keyboa
   t.pass()
 })
 
-inBrowser('the list of lines is live, filtered, and leads to the request', async (t, viewer) => {
+inBrowser('the list of lines is live, can be filtered, and links to the request', async (t, viewer) => {
   const page = await viewer.open('/logs')
   await page.getByText('No line has been received yet').waitFor()
   const { traceId } = await orderWithLines(viewer)
@@ -80,7 +80,7 @@ inBrowser('the list of lines is live, filtered, and leads to the request', async
   await page.locator('a.log').nth(1).focus()
   await sendLogs(viewer.url, { at: Date.now(), text: 'another' })
   await page.getByText('another').waitFor()
-  t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'what is focused stays')
+  t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'the focus stays')
   await page.getByLabel('Level').selectOption('warn')
   await page.getByText('2 of 5 lines').waitFor()
   await page.getByPlaceholder('Search lines').fill('stock')

@@ -9,7 +9,7 @@ const lightTrace = require('../..')
 const { resolveOptions } = require('../../lib/config/options')
 const { Stacks } = require('../../lib/features/blocked-loop/blocked-line')
 
-test('a wrong threshold is refused at register', async (t) => {
+test('an invalid threshold is rejected at register', async (t) => {
   for (const blockedLoop of [{ afterMs: 19 }, { afterMs: NaN }, { afterMs: Infinity }, { afterMs: '100' }, { after: 100 }, 100]) {
     t.throws(() => resolveOptions({ slow: { blockedLoop } }, {}), { code: /^LT_ERR_OPTION_/ }, JSON.stringify(blockedLoop))
   }
@@ -51,19 +51,19 @@ function blamed (duration, ...looks) {
   return code.text.replace(/^ (.*) \(.*$/, '$1')
 }
 
-test('a line is to blame without a mark if it was seen to run for longer than all that was not seen', async (t) => {
+test('a line is blamed without a mark if it was seen running longer than all unseen time', async (t) => {
   const each10 = (name, from, to) => Array.from({ length: (to - from) / 10 }, (_, i) => [name, from + 10 * (i + 1), 1])
   t.equal(blamed(300, ['first', 101, 1], ...each10('first', 100, 300)), 'at first', 'a loop')
-  t.equal(blamed(110, ['first', 101, 1]), 'at or just before first', 'met once')
-  t.equal(blamed(130, ['first', 101, 1], ...each10('first', 100, 130)), 'at or just before first', 'a short one, which native code may have come before')
-  t.equal(blamed(143, ['second', 130, 30], ['second', 140, 1]), 'at or just before second', 'native code, and what came after it')
-  t.equal(blamed(180, ['first', 130, 30], ...each10('second', 130, 180)), 'at or just before first', 'what came after it at once, and then')
-  t.equal(blamed(500, ['first', 130, 30], ...each10('second', 130, 500)), 'at second', 'what ran for longer than native code before it')
-  t.equal(blamed(500, ['first', 101, 1], ...each10('second', 100, 500)), 'at second', 'what was met first was not seen to run')
+  t.equal(blamed(110, ['first', 101, 1]), 'at or just before first', 'seen once')
+  t.equal(blamed(130, ['first', 101, 1], ...each10('first', 100, 130)), 'at or just before first', 'a short one, which may follow native code')
+  t.equal(blamed(143, ['second', 130, 30], ['second', 140, 1]), 'at or just before second', 'native code, and the code after it')
+  t.equal(blamed(180, ['first', 130, 30], ...each10('second', 130, 180)), 'at or just before first', 'the code right after it, and then')
+  t.equal(blamed(500, ['first', 130, 30], ...each10('second', 130, 500)), 'at second', 'code that ran longer than the native code before it')
+  t.equal(blamed(500, ['first', 101, 1], ...each10('second', 100, 500)), 'at second', 'the code seen first was not seen running')
   t.equal(blamed(400, ['first', 101, 1], ['first', 200, 90], ['first', 300, 90], ['first', 400, 90]), 'at or just before first', 'native code, again and again')
 })
 
-test('without the option there is no worker, and nothing of it is loaded', async (t) => {
+test('without the option no worker is started, and none of its code is loaded', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(lightTrace, { exporter: 'none', registerGlobals: false })

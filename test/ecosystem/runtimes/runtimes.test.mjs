@@ -21,7 +21,7 @@ const RUNTIMES = {
 const PRELOAD = 'preloading'
 const HEADERS_OF_HTTP = '`node:http`: trace headers'
 
-test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 300_000 }, async (t) => {
+test('the table of docs/recipes.md has what works in Bun and in Deno', { timeout: 300_000 }, async (t) => {
   const upstream = createServer((request, response) => response.end(JSON.stringify(request.headers)))
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   t.after(() => { upstream.closeAllConnections(); upstream.close() })
