@@ -111,7 +111,7 @@ inBrowser('a request beside the median one of its route', async (t, { send, open
   const other = await open(`/compare?a=${failed.traceId}&b=${slow.traceId}`)
   await other.getByText('only in B').first().waitFor()
   const alone = await open('/compare?a=nothing', { expectErrors: true })
-  await alone.getByText('There is nothing to compare with').waitFor()
+  await alone.getByText('Nothing to compare with').waitFor()
 })
 
 inBrowser('what was lost is counted, by whom and why', async (t, { send, open, url }) => {

@@ -33,7 +33,7 @@ test('repeated calls have one number: in the span, the text, the list, and the r
   t.same(await folded(rows), [[12, 'postgresql SELECT items']], 'a call with another statement is not one of them')
   t.match(await (await viewer.get('/api/traces/last/text')).text(), '12 calls in sequence: SELECT items; batching them could save up to 22.0 ms')
   const panel = await viewer.json(`/api/traces/last/spans/${spanId(1)}`)
-  t.same(panel.repeats, { ...expected, system: 'postgresql', statements: [{ text: ONE, count: 12 }, { text: OTHER, count: 1 }], more: 0 })
+  t.same(panel.repeats, { ...expected, system: 'postgresql', statements: [{ text: ONE, count: 12 }], more: 0 })
   t.equal((await viewer.json(`/api/traces/last/spans/${spanId(2)}`)).repeats, null)
 })
 
@@ -41,6 +41,8 @@ test('calls that light-trace counted together are folded together, also with dif
   const viewer = await startViewer(t)
   await viewer.send(request({ count: 13 }))
   t.same(await folded(await rowsOf(viewer)), [[13, 'postgresql SELECT items']])
+  const { repeats } = await viewer.json(`/api/traces/last/spans/${spanId(1)}`)
+  t.match(repeats, { statements: [{ text: ONE, count: 12 }, { text: OTHER, count: 1 }], more: 0 })
 })
 
 test('values in a statement do not make it another one, and commands are not compared', async (t) => {
@@ -53,7 +55,7 @@ test('values in a statement do not make it another one, and commands are not com
   await viewer.send(request({ statement: (number) => `GET item:${number}`, system: 'redis' }))
   t.same(await folded(await rowsOf(viewer)), [[13, 'redis SELECT items']])
   const { repeats } = await viewer.json(`/api/traces/last/spans/${spanId(1)}`)
-  t.same([repeats.statements.length, repeats.more, repeats.system], [3, 10, 'redis'])
+  t.same([repeats.statements.length, repeats.more, repeats.system], [3, 9, 'redis'])
 })
 
 test('the list names the most repeated calls, also if their span comes later', async (t) => {

@@ -46,10 +46,10 @@ function repeatsIn (trace) {
 }
 
 /**
- * The statements of the repeated calls of a span, the most frequent first. The calls of a shape may have several: light-trace compares
- * the summary only. @returns {{ system: string, statements: { text: string, count: number }[], more: number }}
+ * The statements of the repeated calls of a span, the most frequent first. The calls of a shape may have several, because light-trace
+ * compares their summaries. Rarer statements that it did not count are left out. @returns {{ system: string, statements: { text: string, count: number }[], more: number }}
  */
-function statementsOf ({ spans }, parent, { shape }) {
+function statementsOf ({ spans }, parent, { shape, count }) {
   const counts = new Map()
   let system = ''
   for (const span of spans) {
@@ -58,7 +58,8 @@ function statementsOf ({ spans }, parent, { shape }) {
     const text = statementOf(span, system)
     if (text !== '') counts.set(text, (counts.get(text) ?? 0) + (marksOf(span).calls ?? 1))
   }
-  const sorted = [...counts].sort(([, a], [, b]) => b - a)
+  let counted = 0
+  const sorted = [...counts].sort(([, a], [, b]) => b - a).filter(([, calls]) => (counted += calls) - calls < count)
   return {
     system: safeText(system, SHAPE_MAX),
     statements: sorted.slice(0, STATEMENTS_MAX).map(([text, count]) => ({ text: text.slice(0, STATEMENT_MAX), count })),
