@@ -12,7 +12,7 @@ export function compareView ({ app, host, params }) {
   const [a, b] = [params.get('a') ?? '', params.get('b') ?? '']
   const head = h('div.view-head', null)
   const grid = h('div', { class: 'grid compare', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A is slower or faster by'].map((name, index) =>
+    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A minus B'].map((name, index) =>
       h('div', { role: 'columnheader', class: ['name', 'num', 'num', 'change'][index] }, name))))
   let rows = []
   let most = 1

@@ -191,7 +191,7 @@ export function traceView ({ app, host, id, params }) {
         fact('Started', clock(trace.startMs)),
         fact('Spans', `${plural(trace.spans, 'span')}${trace.errors > 0 ? `, ${trace.errors} failed` : ''}`),
         fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', null, trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),
-        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'figures and flame')),
+        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'statistics and flame graph')),
         fact('Size', bytes(trace.bytes)),
         fact('Trace', h('button', { type: 'button', class: 'id', title: 'Copy the trace id', onclick: () => copy(trace.id, 'Trace id') }, trace.id)))
     ].filter(Boolean)
