@@ -55,7 +55,7 @@ inBrowser('a cycle of ids, a duplicate id and a span that is its own parent are 
   await page.locator('.fall .row').nth(3).waitFor()
   const names = await texts(page, '.fall .label')
   for (const name of ['first', 'second', 'third', 'its own parent']) t.equal(names.filter((each) => each === name).length, 1, name)
-  t.ok(await page.locator('.flag', { hasText: 'circle' }).count() >= 1)
+  t.ok(await page.locator('.flag', { hasText: 'cycle' }).count() >= 1)
   for (let nth = 0; nth < names.length + 2; nth++) await page.keyboard.press('ArrowDown')
   for (let nth = 0; nth < names.length + 2; nth++) await page.keyboard.press('ArrowLeft')
   await page.keyboard.press('Enter')

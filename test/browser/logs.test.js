@@ -37,7 +37,7 @@ inBrowser('log lines are listed below their span, by time, in the colour of thei
   t.same(await lineRows(page), ['no stock', 'answered late'])
   await page.getByPlaceholder('Find a span or line').fill('LATE')
   t.same(await lineRows(page), ['answered late'])
-  await page.getByText('1 match').waitFor()
+  await page.getByText('1 of 1').waitFor()
   await page.getByPlaceholder('Find a span or line').fill('')
   await page.reload()
   await page.locator('.fall .row.line').nth(1).waitFor()

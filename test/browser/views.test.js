@@ -111,7 +111,7 @@ inBrowser('a request can be compared with the median one of its route', async (t
   const other = await open(`/compare?a=${failed.traceId}&b=${slow.traceId}`)
   await other.getByText('only in B').first().waitFor()
   const alone = await open('/compare?a=nothing', { expectErrors: true })
-  await alone.getByText('There is nothing to compare with').waitFor()
+  await alone.getByText('Nothing to compare with').waitFor()
 })
 
 inBrowser('lost data is counted, with its source and its reason', async (t, { send, open, url }) => {

@@ -198,7 +198,7 @@ export function requestsView ({ app, host, params }) {
       return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
         h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', null, group), h('span.quiet', null, ` ${count(size)}`)))
     }
-    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
+    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: (event) => open(event, index) }, requestCells(trace))
   }
 
   function onKey (event) {
@@ -243,6 +243,12 @@ export function requestsView ({ app, host, params }) {
     }
     say('No request has failed')
     return true
+  }
+
+  // A note in the row is a link to one span of the trace.
+  function open ({ target }, index) {
+    if (target.closest('a') === null) openTrace(index)
+    else app.opened = rows[index].trace.id
   }
 
   function openTrace (index) {
@@ -291,7 +297,7 @@ function welcome (advice) {
   const address = location.origin
   return h('div.nothing.welcome', null,
     h('h2', null, 'Waiting for the first request'),
-    advice.map((each) => h('p.bad', null, line(each, 400))),
+    advice.map((each) => h('p.remark', null, line(each, 400))),
     h('p', null, 'Start an app in the viewer:'),
     h('pre', null, 'npx light-trace app.js'),
     h('p', null, 'or send OTLP over HTTP to this address:'),

@@ -4,6 +4,7 @@
 
 const { kindName } = require('../otlp/span-detail')
 const { blockedOf } = require('../views/blocked')
+const { repeatsIn } = require('../views/repeats')
 const { KIND_SERVER } = require('../otlp/names')
 
 const SERVICES_MAX = 20
@@ -40,6 +41,7 @@ function summarize (trace) {
     dropped: trace.dropped,
     unrouted: trace.spans.some(isUnrouted),
     blocked: blockedIn(trace),
+    repeats: repeatsIn(trace),
     receivedMs: trace.receivedMs,
     updatedMs: trace.updatedMs,
     bytes: trace.bytes
@@ -87,9 +89,16 @@ function servicesOf ({ spans, origins }) {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
 }
 
-/** The longest blocked loop that a request of the trace recorded. */
+/** The longest blocked loop that a request of the trace recorded, and its span. Loading a module is not the fault of the application. */
 function blockedIn ({ spans }) {
-  return spans.map(blockedOf).reduce((longest, each) => each !== null && !(longest?.ms >= each.ms) ? each : longest, null)
+  let longest = null
+  for (const span of spans) {
+    const blocked = blockedOf(span)
+    if (blocked !== null && !blocked.isLoader && !(longest?.ms >= blocked.ms)) longest = { ...blocked, span: span.id }
+  }
+  if (longest === null) return null
+  const { id, ms, role, culprit, place, span } = longest
+  return { id, ms, role, culprit, place, span }
 }
 
 function extent (spans) {
