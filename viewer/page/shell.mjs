@@ -10,12 +10,13 @@ const KEYS = [
   ['↑ ↓', 'Previous, next row'],
   ['← →', 'Collapse, expand'],
   ['Enter', 'Open the request, show the span'],
+  ['← → ⇧', 'In a chart: previous, next time, choose an interval'],
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
-  ['1 2 3 4', 'Requests, routes, exceptions, logs'],
+  ['1 2 3 4 5', 'Requests, routes, exceptions, logs, metrics'],
   ['?', 'This list']
 ]
 
