@@ -1,52 +1,48 @@
-// Metrics: the routes, the runtime, and all instruments that applications send, over the last hour or another interval.
+// Metrics: the routes, the runtime, and all instruments of applications, over the last hour or another interval.
 
 import { get, query } from './api.mjs'
-import { chart } from './chart.mjs'
+import { LINES_MAX, chart } from './chart.mjs'
 import { button, h, icon, scrolling } from './dom.mjs'
-import { GROUP, dotsOf, metricCard, timesOf } from './metric-card.mjs'
+import { PERCENTILES, dotsOf, metricCard, statistics } from './metric-card.mjs'
 import { whenReleased } from './pointer.mjs'
 import { clock, count, duration, line, number, percent, plural } from './text.mjs'
 
-const CARDS = 24 // shown at first, and added with each press of the button
+const CARDS = 24 // at first, and with each press of the button
 const PAUSE_MS = 1000 // between two loads
 const TYPING_MS = 150
-const LABELS = { percentiles: 'Percentiles', mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Last value' }
+const SPAN_MIN_MS = 300_000
 
 export function metricsView ({ app, host, params }) {
   const state = Object.fromEntries(params) // service, route, of, q, from, to, last, and for each instrument `by.<name>` and `show.<name>`
-  const services = h('select', { 'aria-label': 'Service', onchange: () => choose({ service: services.value, route: '', of: '' }) })
+  const shared = { group: 'metrics', onSelect: (from, to) => app.go('/metrics' + query({ ...state, last: '', from, to })) }
+  const services = h('select', { 'aria-label': 'Service', onchange: () => { Object.assign(state, { service: services.value, route: '', of: '' }); rename(); load() } })
   const search = h('input', { type: 'search', placeholder: 'Search instruments', 'aria-label': 'Search instruments', autocomplete: 'off', spellcheck: 'false', oninput: typed })
   const found = h('span.quiet')
   const body = scrolling('Metrics', true)
-  const nothing = h('div.nothing', { hidden: true }, h('h2', null, 'No metrics have arrived yet'), h('p', null, 'An app that runs under npx light-trace sends them without more. Others send OTLP metrics to this address:'),
-    h('pre', null, `${location.origin}/v1/metrics`))
-  const requests = requestsSection({ app, state, onSelect: brushed, changed: () => { rename(); requests.draw() } })
+  const nothing = h('div.nothing', { hidden: true }, h('h2', null, 'No metrics have arrived yet'),
+    h('p', null, 'An app that npx light-trace runs sends them. Other apps can send OTLP metrics to'), h('pre', null, `${location.origin}/v1/metrics`))
+  const requests = requestsSection({ state, shared, times, changed: () => { rename(); requests.set(overview) } })
   const runtime = h('div.cards')
   const instruments = h('div.cards')
-  const moreButton = button('', () => { limit += CARDS; drawInstruments() }, { hidden: true })
-  const sections = {
-    requests: h('section', { hidden: true, 'aria-label': 'Requests' }, h('h2', null, 'Requests'), requests.element),
-    runtime: h('section', { hidden: true, 'aria-label': 'Runtime' }, h('h2', null, 'Runtime'), runtime),
-    instruments: h('section', { hidden: true, 'aria-label': 'Instruments' }, h('h2', null, 'Instruments'), instruments, moreButton)
-  }
+  const more = button('', () => { limit += CARDS; drawInstruments() })
+  const sections = [['Requests', requests.element], ['Runtime', runtime], ['Instruments', instruments, more]].map(([title, ...content]) => h('section', { hidden: true }, h('h2', null, title), content))
   const cards = new Map() // by what they show, so that a card that stays keeps its focus
   const seen = new IntersectionObserver(cameIntoView, { root: body, rootMargin: '200px' })
-  const waiting = new Set() // cards that are to be loaded
+  const waiting = new Set() // cards to load
   let overview
-  let known
+  let known = []
+  let firstMs = Infinity // of all values that the page has seen
   let limit = CARDS
   let closed = false
   let loading = false
   let again = false
   let working = false
-  let timer
   let typing
   search.value = state.q ?? ''
   app.title('Metrics')
-  host.append(h('h1.sr', null, 'Metrics'),
-    h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap'), interval()), body)
+  host.append(h('h1.sr', null, 'Metrics'), h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap'), interval()), body)
   body.classList.add('metrics')
-  body.append(nothing, ...Object.values(sections))
+  body.append(nothing, ...sections)
   load()
 
   return {
@@ -56,7 +52,6 @@ export function metricsView ({ app, host, params }) {
     live: (event) => ['metrics', 'hello', 'greeting', 'reset'].includes(event) && load(),
     close () {
       closed = true
-      clearTimeout(timer)
       clearTimeout(typing)
       seen.disconnect()
       requests.close()
@@ -71,21 +66,18 @@ export function metricsView ({ app, host, params }) {
 
   function interval () {
     const { from, to } = state
-    return from && to && h('span.quiet', null, `${timeOf(from)} to ${timeOf(to)} · `, h('a', { href: '/metrics' + query({ ...state, from: '', to: '' }) }, 'last hour'))
+    return from && to && h('span.quiet', null, `${[from, to].map((each) => clock(Number(each)).slice(0, 8)).join(' to ')} · `, h('a', { href: '/metrics' + query({ ...state, from: '', to: '' }) }, 'last hour'))
   }
 
-  function brushed (from, to) {
-    app.go('/metrics' + query({ ...state, last: '', from, to }))
+  // The interval of a chart: the chosen one, or from the first value that the page knows.
+  function times ({ atMs, slotMs }, lines) {
+    const toMs = atMs.at(-1) + slotMs
+    firstMs = Math.min(firstMs, atMs.find((_, index) => lines.some(({ values }) => values[index] != null)) ?? Infinity)
+    return { atMs, toMs, fromMs: state.from || state.last ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
   }
 
   function rename () {
     app.rename('/metrics' + query(state))
-  }
-
-  function choose (change) {
-    Object.assign(state, change)
-    rename()
-    load()
   }
 
   function typed () {
@@ -104,82 +96,67 @@ export function metricsView ({ app, host, params }) {
     if (loading || closed) return
     loading = true
     try {
-      const [top, all] = await Promise.all([get('/api/metrics/overview', where()), get('/api/metrics')])
-      if (closed) return
-      overview = top
-      known = all.instruments
-      whenReleased(draw)
+      const answers = await Promise.all([get('/api/metrics/overview', where()), get('/api/metrics')])
+      whenReleased(() => !closed && draw(...answers))
     } finally {
-      timer = setTimeout(() => {
+      setTimeout(() => {
         loading = false
         if (again) load()
       }, PAUSE_MS)
     }
   }
 
-  function draw () {
-    if (closed) return
-    drawServices()
-    requests.set(overview.routes)
+  function draw (top, { instruments }) {
+    overview = top
+    known = instruments
     nothing.hidden = known.length > 0
-    sections.requests.hidden = overview.routes.length === 0
-    drawRuntime()
+    drawServices()
+    sections[0].hidden = overview.routes.length === 0
+    requests.set(overview)
+    sections[1].hidden = overview.runtime.length === 0
+    const several = new Set(overview.runtime.map(({ service }) => service)).size > 1
+    place(runtime, overview.runtime.map((each) => [`${each.service} ${each.title} ${several}`, () => ({ ...each, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service }) })]))
     drawInstruments()
     for (const each of cards.values()) want(each)
   }
 
   function drawServices () {
-    const all = [...new Set([...overview.services, ...known.flatMap((each) => each.services), state.service ?? ''])].filter(Boolean).sort()
-    const options = ['', ...all].join('\n')
-    if (services.dataset.options === options) return
-    services.dataset.options = options
-    services.replaceChildren(...['', ...all].map((name) => h('option', { value: name, selected: name === (state.service ?? '') }, name === '' ? 'All services' : line(name, 60))))
-  }
-
-  function drawRuntime () {
-    const several = new Set(overview.runtime.map(({ service }) => service)).size > 1
-    place(runtime, overview.runtime.map((each) => [`runtime ${each.service} ${each.title}`, () => ({
-      ...each, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service })
-    })]))
-    sections.runtime.hidden = overview.runtime.length === 0
+    const names = ['', ...new Set([...overview.services, state.service ?? ''].filter(Boolean))]
+    if (names.length === services.length && names.every((name, index) => services[index].value === name)) return
+    services.replaceChildren(...optionsOf(names.map((name) => [name, line(name, 60) || 'All services']), state.service))
   }
 
   function drawInstruments () {
-    if (known === undefined) return
     const text = (state.q ?? '').toLowerCase()
-    const matching = known.filter(({ name, description, services }) => `${name} ${description ?? ''}`.toLowerCase().includes(text) && (!state.service || services.includes(state.service)))
-    place(instruments, matching.slice(0, limit).map((each) => [keyOf(each), () => instrumentOf(each)]))
+    const above = new Set(overview?.runtime.flatMap(({ names }) => names))
+    const matching = known.filter(({ name, description, services }) => `${name} ${description}`.toLowerCase().includes(text) && (!state.service || services.includes(state.service)))
+      .sort((a, b) => above.has(a.name) - above.has(b.name)) // what is shown above comes last
+    place(instruments, matching.slice(0, limit).map((each) => [keyOf(each), () => instrumentCard(each)]))
     const left = matching.length - limit
-    moreButton.hidden = left <= 0
-    moreButton.textContent = `Show ${Math.min(left, CARDS)} more of ${count(left)}`
-    found.textContent = known.length === 0 ? '' : matching.length === 0 ? 'No match' : matching.length < known.length ? `${count(matching.length)} of ${plural(known.length, 'instrument')}` : plural(known.length, 'instrument')
-    sections.instruments.hidden = matching.length === 0
+    more.hidden = left <= 0
+    more.textContent = `Show ${Math.min(left, CARDS)} more of ${left}`
+    found.textContent = matching.length < known.length ? `${count(matching.length)} of ${plural(known.length, 'instrument')}` : plural(known.length, 'instrument')
+    sections[2].hidden = matching.length === 0
   }
 
-  // An instrument with its description, and selects for the attribute that separates its lines and for the statistic.
-  function instrumentOf (instrument) {
+  // With selects for the attribute that separates its lines, and for the statistic.
+  function instrumentCard (instrument) {
     const { name, scope, unit, description, attributes, series } = instrument
     const keys = Object.keys(attributes)
-    const [byName, showName] = [`by.${name}`, `show.${name}`]
     const selectOf = (label, parameter, options) => {
-      const select = h('select', { 'aria-label': `${label}: ${line(name, 80)}`, onchange: () => { state[parameter] = select.value; rename(); want(cards.get(keyOf(instrument))) } }, options.map(([value, text]) => h('option', { value, selected: value === (state[parameter] ?? '') }, text)))
+      if (options.length < 2) return ''
+      const select = h('select', { 'aria-label': `${label} of ${line(name, 80)}`, onchange: () => { state[parameter] = select.value; rename(); want(cards.get(keyOf(instrument))) } }, optionsOf(options, state[parameter]))
       return select
     }
-    const by = keys.length > 0 && selectOf('Lines', byName, [['', 'All together'], ...keys.map((each) => [each, `by ${line(each, 60)}`]), ...(keys.length > 1 ? [[keys.join(','), 'by all attributes']] : [])])
-    const show = h('span')
-    let offered = ''
     return {
       title: name,
       names: [name],
       scope,
       unit,
-      more: [h('p.sub', null, h('bdi', null, line(description ?? '', 200) || 'No description'), ` · ${count(series)} series`), h('div.selects', null, by, show)],
-      choice: () => ({ ...where(), by: state[byName], show: state[showName] }),
-      offers (available, shown) {
-        if (available.length < 2 || offered === available.join()) return
-        offered = available.join()
-        show.replaceChildren(selectOf('Statistic', showName, available.map((each) => [each, LABELS[each] ?? each])))
-      }
+      more: [h('p.sub', null, h('bdi', null, line(description, 200)), description && ' · ', plural(series, 'series', 'series')), h('div.selects', null,
+        selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, 10).join(), 'by all attributes']] : []]),
+        selectOf('Statistic', `show.${name}`, statistics(instrument)))],
+      choice: () => ({ ...where(), by: state[`by.${name}`], show: state[`show.${name}`] })
     }
   }
 
@@ -188,19 +165,18 @@ export function metricsView ({ app, host, params }) {
     const keys = new Set(wanted.map(([key]) => key))
     for (const [key, each] of cards) {
       if (each.grid !== grid || keys.has(key)) continue
-      seen.unobserve(each.card.element)
       each.card.close()
       each.card.element.remove()
-      cards.delete(key)
+      seen.unobserve(each.card.element)
       waiting.delete(each)
+      cards.delete(key)
     }
     let next = grid.firstChild
     for (const [key, describe] of wanted) {
       if (!cards.has(key)) {
-        const { choice, offers, ...of } = describe()
-        const card = metricCard(of, { app, onSelect: brushed, choice, offers })
+        const of = describe()
+        const card = metricCard(of, { choice: of.choice, times, shared })
         cards.set(key, { card, grid, visible: false, stale: true })
-        card.element.dataset.key = key
         seen.observe(card.element)
       }
       const { element } = cards.get(key).card
@@ -210,11 +186,9 @@ export function metricsView ({ app, host, params }) {
   }
 
   function cameIntoView (entries) {
-    for (const { target, isIntersecting } of entries) {
-      const each = cards.get(target.dataset.key)
-      if (each === undefined) continue
-      each.visible = isIntersecting
-      if (isIntersecting && each.stale) want(each)
+    for (const each of cards.values()) {
+      each.visible = entries.findLast(({ target }) => target === each.card.element)?.isIntersecting ?? each.visible
+      if (each.stale) want(each)
     }
   }
 
@@ -225,7 +199,7 @@ export function metricsView ({ app, host, params }) {
     work()
   }
 
-  // One after the other, each in a frame of its own.
+  // Loads one after the other, so that each is drawn in a frame of its own.
   async function work () {
     if (working) return
     working = true
@@ -233,7 +207,6 @@ export function metricsView ({ app, host, params }) {
       waiting.delete(each)
       each.stale = false
       await each.card.load()
-      if (closed) return
     }
     working = false
   }
@@ -243,60 +216,41 @@ function keyOf ({ scope, name, unit, kind }) {
   return JSON.stringify([scope, name, unit, kind])
 }
 
-function timeOf (text) {
-  const ms = /^\d+$/.test(text) ? Number(text) : Date.parse(text)
-  return clock(ms).slice(0, 8)
+function optionsOf (options, chosen = '') {
+  return options.map(([value, label]) => h('option', { value, selected: value === chosen }, label))
 }
 
 // The table of routes, and above it the charts of all of them or of one.
-function requestsSection ({ app, state, onSelect, changed }) {
-  const shared = { group: GROUP, onSelect, open: ({ href }) => app.go(href) }
+function requestsSection ({ state, shared, times, changed }) {
   const title = h('h3')
-  const rates = chart({ label: 'Requests per second', format: (value) => `${number(value)}/s`, ...shared })
+  const rates = chart({ ...shared, label: 'Requests per second', format: (value) => `${number(value)}/s` })
   const caption = h('span')
-  const latency = chart({ label: 'Latency', caption, format: duration, ...shared })
+  const latency = chart({ ...shared, label: 'Latency', caption, format: duration })
   const list = h('div')
-  const element = h('div', null, title, h('div.cards.two', null, rates.element, latency.element), list)
-  let routes = []
   return {
-    element,
-    set (next) {
-      routes = next
-      draw()
-    },
-    draw,
+    element: h('div', null, title, h('div.cards.two', null, rates.element, latency.element), list),
+    set,
     close () {
       rates.close()
       latency.close()
     }
   }
 
-  function draw () {
-    const one = routes.find((each) => each.route === state.route && each.service === (state.of ?? ''))
-    const [first] = routes
-    if (first === undefined) return
-    title.replaceChildren(...(one ? [h('bdi', null, line(one.route, 120)), ' ', button('Show all routes', () => pick(undefined), { class: 'link' })] : [routes.length === 1 ? '' : 'All routes']))
-    const times = timesOf((one ?? first).series)
-    if (one || routes.length === 1) drawOne(one ?? first, times)
-    else drawAll(times)
-    drawTable(one)
-  }
-
-  function drawOne ({ series, exemplars }, times) {
-    rates.set({ ...times, lines: [{ label: 'requests', values: series.rate }, { label: 'failed', values: series.errors, colour: '--bad' }] })
-    caption.textContent = 'Latency: p50, p95, p99'
-    latency.set({ ...times, lines: ['p50', 'p95', 'p99'].map((label) => ({ label, values: series[`${label}Ms`] })), dots: dotsOf(exemplars) })
-  }
-
-  function drawAll (times) {
-    const failed = times.atMs.map((_, at) => routes.reduce((sum, { series }) => (series.errors[at] ?? null) === null ? sum : (sum ?? 0) + series.errors[at], null))
-    rates.set({ ...times, lines: [{ label: 'failed, all routes', values: failed, colour: '--bad' }, ...routes.map(({ series }, index) => ({ label: nameOf(routes[index]), values: series.rate }))] })
-    caption.textContent = 'Latency: p95'
-    latency.set({ ...times, lines: routes.map((each) => ({ label: nameOf(each), values: each.series.p95Ms })), dots: routes.flatMap(({ exemplars }) => dotsOf(exemplars)) })
-  }
-
-  function nameOf ({ route, service }) {
-    return new Set(routes.map((each) => each.service)).size > 1 ? `${route} · ${service}` : route
+  function set ({ routes, more, slotMs }) {
+    if (routes.length === 0) return
+    const one = routes.find(({ route, service }) => route === state.route && service === (state.of ?? ''))
+    title.replaceChildren(...one ? [h('bdi', null, line(one.route, 120)), ' ', button('Show all routes', () => pick(), { class: 'link' })] : ['All routes'])
+    const several = new Set(routes.map(({ service }) => service)).size > 1
+    const sum = (index) => routes.reduce((total, { series: { errors } }) => errors[index] === null ? total : total + errors[index], null)
+    const { atMs, errors, ...first } = (one ?? routes[0]).series
+    const lines = routes.slice(0, LINES_MAX - 1).map(({ route, service, series }) => ({ label: several ? `${route} · ${service}` : route, series }))
+    const drawn = (of, key) => of.map(({ label, series }) => ({ label, values: series[key] }))
+    const rateLines = [...one ? [{ label: 'requests', values: first.rate }] : drawn(lines, 'rate'), { label: 'failed', values: one ? errors : atMs.map((_, index) => sum(index)), colour: '--bad' }]
+    const drawing = times({ atMs, slotMs }, rateLines)
+    caption.textContent = `Latency: ${one ? PERCENTILES.join(', ') : 'p95'}`
+    rates.set({ ...drawing, lines: rateLines })
+    latency.set({ ...drawing, lines: one ? PERCENTILES.map((label) => ({ label, values: first[`${label}Ms`] })) : drawn(lines, 'p95Ms'), dots: (one ? [one] : routes).flatMap(({ exemplars }) => dotsOf(exemplars)) })
+    drawTable(routes, one, more)
   }
 
   function pick (each) {
@@ -305,16 +259,20 @@ function requestsSection ({ app, state, onSelect, changed }) {
     changed()
   }
 
-  function drawTable (one) {
-    const held = list.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    const cell = (value, bad) => h('td', { class: bad ? 'num bad' : 'num' }, value)
-    list.replaceChildren(h('table.wide-table.metrics-routes', null, h('caption.sr', null, 'Routes'),
-      h('thead', null, h('tr', null, ['Route', 'Service', 'Per second', 'Failed', 'p50', 'p95', 'p99', 'Show'].map((name, index) => h('th', { scope: 'col', class: `${index > 1 && index < 7 ? 'num' : ''} k-${name.split(' ')[0].toLowerCase()}` }, name)))),
-      h('tbody', null, routes.map((each) => h('tr', { class: each === one ? 'picked' : undefined },
-        h('th', { scope: 'row', class: 'k-route' }, button(h('bdi', null, line(each.route) || 'no name'), () => pick(each === one ? undefined : each), { class: 'link', 'aria-pressed': String(each === one), 'data-key': `pick ${each.service} ${each.route}` })),
-        h('td.k-service', null, h('bdi', null, line(each.service || 'no name', 60))),
-        cell(number(each.rate)), cell(each.errorShare > 0 ? percent(each.errorShare) : '–', each.errorShare > 0), h('td.num.k-p50', null, duration(each.p50Ms)), cell(duration(each.p95Ms)), cell(duration(each.p99Ms)),
-        h('td.k-show', null, h('a', { href: '/' + query({ route: each.route, service: each.service }), 'aria-label': `Requests of ${line(each.route, 80)}`, 'data-key': `show ${each.service} ${each.route}` }, 'requests')))))))
-    if (held !== null) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus()
+  function drawTable (routes, one, more) {
+    const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null
+    const heads = ['Route', 'Service', 'Rate', 'Failed', ...PERCENTILES, 'Show']
+    const cells = (each) => [
+      h('bdi', null, line(each.service || 'no name', 60)), `${number(each.rate)}/s`, each.errorShare > 0 ? percent(each.errorShare) : '–', ...PERCENTILES.map((key) => duration(each[`${key}Ms`])),
+      h('a', { href: '/' + query({ route: each.route, service: each.service }), 'aria-label': `Requests of ${line(each.route, 80)}`, 'data-key': `show ${each.service} ${each.route}` }, 'requests')
+    ]
+    const classOf = (index) => `k-${heads[index].toLowerCase()} ${index > 1 && index < 7 ? 'num' : ''}`
+    list.replaceChildren(h('table.wide-table', null, h('caption.sr', null, 'Routes'),
+      h('thead', null, h('tr', null, heads.map((head, index) => h('th', { scope: 'col', class: classOf(index) }, head)))),
+      h('tbody', null, routes.map((each) => h('tr', { class: each === one && 'picked' },
+        h('th.k-route', { scope: 'row' }, button(h('bdi', null, line(each.route) || 'no name'), () => pick(each === one ? undefined : each), { class: 'link', 'aria-pressed': String(each === one), 'data-key': `pick ${each.service} ${each.route}` })),
+        cells(each).map((cell, index) => h('td', { class: classOf(index + 1) + (index === 2 && each.errorShare > 0 ? ' bad' : '') }, cell)))))),
+    more > 0 ? h('p.remark', null, `${plural(more, 'more route is', 'more routes are')} not shown.`) : '')
+    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus()
   }
 }

@@ -62,7 +62,7 @@ export function short (ms) {
 
 /** A formatted number without the zeros at its end, for a scale. */
 export function trimmed (text) {
-  return text.replace(/\.0+(?= |$)|(\.\d*?)0+(?= |$)/, '$1')
+  return text.replace(/\.0+(?!\d)|(\.\d*?)0+(?!\d)/, '$1')
 }
 
 // Milliseconds of OpenTelemetry's units of time, and bytes of its units of size.
@@ -71,7 +71,6 @@ const SIZES = { By: 1, kBy: 1e3, MBy: 1e6, GBy: 1e9, KiBy: 1024, MiBy: 1024 ** 2
 
 /** A value of a metric in its unit. An annotation such as `{request}` and the unit 1 are left out. */
 export function quantity (value, unit = '') {
-  if (!Number.isFinite(value)) return '–'
   if (Object.hasOwn(TIMES, unit)) return duration(value * TIMES[unit])
   if (Object.hasOwn(SIZES, unit)) return value < 0 ? `−${bytes(-value * SIZES[unit])}` : bytes(value * SIZES[unit])
   return number(value) + (unit === '' || unit === '1' || unit.startsWith('{') ? '' : ` ${line(unit, 20)}`)
@@ -79,6 +78,7 @@ export function quantity (value, unit = '') {
 
 /** A number with three significant digits. */
 export function number (value) {
+  if (!Number.isFinite(value)) return '–'
   if (value < 0) return `−${number(-value)}`
   return Number.isInteger(value) && value < 1e12 ? count(value) : value < 0.001 || value >= 1e12 ? value.toExponential(1) : value < 99.95 ? fixed(value) : count(value)
 }
