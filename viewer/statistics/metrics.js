@@ -224,8 +224,6 @@ class ValueChart {
 class RateChart {
   #rates
   #has
-  #first = Infinity
-  #last = -Infinity
   exemplars = []
   size = 0 // all that was added
 
@@ -235,9 +233,10 @@ class RateChart {
     this.#has = new Uint8Array(window.length)
   }
 
+  /** Over the time in which it was measured. */
   get meanRate () {
-    const seconds = (this.#last - this.#first + 1) * SLOT_MS / 1000
-    return seconds > 0 ? this.size / seconds : 0
+    const rates = this.#rates.filter((_, i) => this.#has[i] === 1)
+    return rates.length === 0 ? 0 : rates.reduce((sum, rate) => sum + rate, 0) / rates.length
   }
 
   take (series) {
@@ -256,8 +255,6 @@ class RateChart {
       added[point] += amount
       coveredMs[point] += covered[i]
       this.size += amount
-      this.#first = Math.min(this.#first, slot)
-      this.#last = Math.max(this.#last, slot)
     }
     for (let i = 0; i < added.length; i++) {
       if (coveredMs[i] === 0) continue
