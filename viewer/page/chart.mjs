@@ -15,7 +15,7 @@ const DOTS_MAX = 60
 const CELLS_MAX = 3000 // in a table: each cell is an element
 const GAP_MS = 150_000 // many applications send their metrics once a minute, so a shorter gap is no gap
 const NEAR_PX = 24
-const NAMED_MAX = 8 // of more lines, the legend scrolls, and the cursor shows only the nearest
+const NAMED_MAX = 8 // with more lines, the legend scrolls, and the cursor names the nearest
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif'
 
 /**
@@ -35,16 +35,20 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   const box = scrolling(`${label}: table`)
   const details = h('details.chart-table', { ontoggle: fillTable }, h('summary', null, 'Table'), box)
   const element = h('figure.chart', null, h('figcaption', null, caption, now), plot, legend, details)
-  let data = { atMs: [], lines: [] }
-  let at // the times for which there is a value
+  let data = { atMs: [], lines: [], dots: [] }
+  let at = [] // the times for which there is a value
   let many
   let made // the uPlot
   let kind // the lines that it was made for: with others it is made anew
   let figures = [] // the elements that show the values at the cursor
   let filled // the data that the table shows
   let closed = false
+  let visible = true
+  let nearest = null // the line at the cursor, of many
   const observer = new ResizeObserver(fit)
   observer.observe(plot)
+  const viewObserver = new IntersectionObserver((entries) => { visible = entries.at(-1).isIntersecting })
+  viewObserver.observe(plot)
   charts.add(redraw)
 
   return { element, set, close }
@@ -57,13 +61,17 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     many = data.lines.length > NAMED_MAX
     at = [...data.atMs.keys()].filter((index) => data.lines.some(({ values }) => values[index] != null))
     if (made === undefined || kind !== kindOf(data)) make()
-    else made.setData(columns())
+    else {
+      made.setData(columns())
+      showValues(made)
+    }
     fillTable()
   }
 
   function close () {
     closed = true
     observer.disconnect()
+    viewObserver.disconnect()
     charts.delete(redraw)
     made?.destroy()
   }
@@ -97,25 +105,26 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   function options () {
     const axis = { stroke: () => colour('--quiet'), font: FONT, ticks: { show: false }, grid: { stroke: () => colour('--line'), width: 1 }, gap: 6 }
     const pub = (type) => /move|leave/.test(type)
+    const sub = (type) => visible && pub(type)
     return {
       width: plot.clientWidth,
       height,
       ms: 1,
-      padding: [8, 10, 0, 0],
+      padding: [8, 18, 0, 0],
       legend: { show: false },
       scales: { x: { range: () => [data.fromMs, data.toMs] }, y: { range: heights } },
       axes: [
         { ...axis, size: 24, space: 60, values: (_, splits, __, ___, step) => splits.map((ms) => step < 60_000 ? clock(ms).slice(0, 8) : time(ms)) },
-        { ...axis, size: 58, space: 30, values: (_, splits) => splits.map((value) => trimmed(format(value))) }
+        { ...axis, size: 58, space: 26, values: (_, splits) => splits.map((value) => trimmed(format(value))) }
       ],
       series: [{}, ...data.lines.map(seriesOf)],
       cursor: {
         y: false,
         drag: { x: onSelect !== undefined, setScale: false },
         hover: { prox: NEAR_PX, skip: [null] },
-        focus: { prox: many ? NEAR_PX : -1 },
+        focus: { prox: many ? NEAR_PX : -1, alpha: 1 },
         points: { size: 7, width: 1.5, one: many, stroke: (_, index) => lineColour(index - 1), fill: () => colour('--panel') },
-        sync: group && { key: group, scales: ['x', null], filters: { pub } }
+        sync: group && { key: group, scales: ['x', null], filters: { pub, sub } }
       },
       hooks: { ready: [ready], setCursor: [showValues], setSeries: [showNearest], setSelect: [selected], draw: [placeDots] }
     }
@@ -190,16 +199,17 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   function showValues (self) {
     const { over, cursor: { idx, idxs } } = self
     now.textContent = idx == null ? '' : clock(data.atMs[idx]).slice(0, 8)
+    if (many && idx != null && !over.matches(':hover, :focus')) return // the cursor is in another chart
     for (const [index, { values }] of data.lines.entries()) figures[index].textContent = textOf(idx == null ? values.findLast((value) => value != null) : values[idxs[index + 1]])
+    if (nearest !== null && idx != null) now.append(' ', h('bdi', null, text(data.lines[nearest - 1].label, 40)), ' ', figures[nearest - 1].textContent)
     over.ariaValueMin = 0
     over.ariaValueMax = data.atMs.length
     over.ariaValueNow = idx ?? data.atMs.length
-    over.ariaValueText = [now.textContent || 'Last', ...data.lines.slice(0, NAMED_MAX).map((each, index) => `${text(each.label, 40)} ${figures[index].textContent}`)].join(', ')
+    over.ariaValueText = [idx == null ? 'Last' : now.textContent, ...data.lines.slice(0, NAMED_MAX).map((each, index) => `${text(each.label, 40)} ${figures[index].textContent}`)].join(', ')
   }
 
-  function showNearest (_, nearest) {
-    for (const [index, each] of [...legend.children].entries()) each.classList.toggle('chosen', index + 1 === nearest)
-    if (nearest !== null) legend.scrollTop = legend.children[nearest - 1].offsetTop - legend.offsetTop - 20
+  function showNearest (_, index) {
+    nearest = index
   }
 
   function textOf (value) {

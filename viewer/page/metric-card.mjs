@@ -11,11 +11,12 @@ const SECONDS = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 } // counters of time, such
 const LABELS = { mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Value' }
 
 /**
- * @param {{ title: string, names: string[], scope?, unit, more?: Node[] }} of `more`: what else the card shows above its chart
- * @param {{ choice: () => { by, show, service, from, to, last }, times, shared }} page `choice` returns what to show now
+ * @param {{ title: string, names: string[], scope?, unit, more?: Node[], choice: () => { by, show, service, from, to, last }, shows?: (statistic: string) => void }} of
+ *   more: what else the card shows above its chart; choice: returns what to show now; shows: the statistic that is drawn
+ * @param {{ times, shared }} page
  * @returns {{ element, load, close }}
  */
-export function metricCard ({ title, names, scope, unit, more = [] }, { choice, times, shared }) {
+export function metricCard ({ title, names, scope, unit, more = [], choice, shows }, { times, shared }) {
   const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', null, h('bdi', null, line(title, 120))) })
   const note = h('p.remark')
   const element = h('section.card', null, figure.element, note)
@@ -42,6 +43,7 @@ export function metricCard ({ title, names, scope, unit, more = [] }, { choice, 
       const label = [each.name, ...keys.map((key) => line(each.attributes[key] ?? '–', 60) || '""'), several && (line(each.service, 40) || 'no service')].filter(Boolean).join(' · ')
       return shown === 'percentiles' ? PERCENTILES.map((key) => ({ label: `${label} ${key}`.trim(), values: each[key] })) : [{ label: label || LABELS[shown] || shown, values: each[shown] }]
     })
+    shows?.(shown)
     const dots = shown === 'rate' ? [] : all.flatMap(({ exemplars }) => dotsOf(exemplars))
     figure.set({ ...times(answers[0], lines), lines, dots, format: formatOf(shown, answers[0].kind, unit) })
     const left = answers.reduce((sum, { more }) => sum + more, 0)
@@ -56,7 +58,7 @@ export function dotsOf (exemplars) {
 
 /** The options of a select of what to show of an instrument: value and label. */
 export function statistics ({ kind }) {
-  return /histogram|summary/.test(kind) ? [['', 'Default'], ['percentiles', 'Percentiles'], ...[...PERCENTILES, 'mean', 'max', 'rate'].map((key) => [key, LABELS[key] ?? key])] : []
+  return /histogram|summary/.test(kind) ? [['percentiles', 'Percentiles'], ...[...PERCENTILES, 'mean', 'max', 'rate'].map((key) => [key, LABELS[key] ?? key])] : []
 }
 
 function formatOf (shown, kind, unit) {

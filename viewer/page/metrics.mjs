@@ -8,6 +8,7 @@ import { whenReleased } from './pointer.mjs'
 import { clock, count, duration, line, number, percent, plural } from './text.mjs'
 
 const CARDS = 24 // at first, and with each press of the button
+const BY_MAX = 10 // attributes, as in the API
 const PAUSE_MS = 1000 // between two loads
 const TYPING_MS = 150
 const SPAN_MIN_MS = 300_000
@@ -144,18 +145,19 @@ export function metricsView ({ app, host, params }) {
     const { name, scope, unit, description, attributes, series } = instrument
     const keys = Object.keys(attributes)
     const selectOf = (label, parameter, options) => {
-      if (options.length < 2) return ''
+      if (options.length < 2) return h('span')
       const select = h('select', { 'aria-label': `${label} of ${line(name, 80)}`, onchange: () => { state[parameter] = select.value; rename(); want(cards.get(keyOf(instrument))) } }, optionsOf(options, state[parameter]))
       return select
     }
+    const by = selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, BY_MAX).join(), 'by all attributes']] : []])
+    const show = selectOf('Statistic', `show.${name}`, statistics(instrument))
     return {
       title: name,
       names: [name],
       scope,
       unit,
-      more: [h('p.sub', null, h('bdi', null, line(description, 200)), description && ' · ', plural(series, 'series', 'series')), h('div.selects', null,
-        selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, 10).join(), 'by all attributes']] : []]),
-        selectOf('Statistic', `show.${name}`, statistics(instrument)))],
+      more: [h('p.sub', null, h('bdi', null, line(description, 200)), description && ' · ', plural(series, 'series', 'series')), h('div.selects', null, by, show)],
+      shows: (statistic) => { show.value = statistic },
       choice: () => ({ ...where(), by: state[`by.${name}`], show: state[`show.${name}`] })
     }
   }
@@ -174,8 +176,7 @@ export function metricsView ({ app, host, params }) {
     let next = grid.firstChild
     for (const [key, describe] of wanted) {
       if (!cards.has(key)) {
-        const of = describe()
-        const card = metricCard(of, { choice: of.choice, times, shared })
+        const card = metricCard(describe(), { times, shared })
         cards.set(key, { card, grid, visible: false, stale: true })
         seen.observe(card.element)
       }
