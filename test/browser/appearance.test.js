@@ -2,12 +2,10 @@
 
 // The viewer in light and dark, wide and narrow, and for screen readers.
 
-const { readFileSync } = require('node:fs')
+const { problemsOf } = require('./support/axe')
 const { inBrowser } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
-
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Sends a shop's traces. Returns the address of every view of it. */
 async function allViews (send, url) {
@@ -64,14 +62,6 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
     await page.locator('dialog[open]').waitFor()
     t.same(await problemsOf(page), [], 'help')
   })
-}
-
-// The browser's debugger runs the script, so the page's content security policy does not stop it.
-async function problemsOf (page) {
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`)
 }
 
 inBrowser('the switch changes light to dark, and the browser remembers the choice', async (t, { open }) => {

@@ -5,6 +5,7 @@
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
+const { listMetrics, getMetric } = require('./metric-client')
 const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
@@ -34,10 +35,17 @@ const TOOLS = [
     limit
   }),
   tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
-  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
+  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit }),
+  tool('list_metrics', 'Metrics of the last hour: name, kind, unit, number of series, services, attributes.', { service: { type: 'string' } }),
+  tool('get_metric', 'One metric: each series with its newest rate or value, percentiles, course over time and traces as examples.', {
+    name: { type: 'string', description: 'As listed' },
+    service: { type: 'string' },
+    by: { type: 'string', description: 'Attributes that separate series, such as http.route,error.type; the others are merged. All by default' },
+    last: { type: 'string', description: 'How far back, such as 5m; 15m by default, 1h at most' }
+  }, ['name'])
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric }
 
 class WrongArguments extends Error {}
 

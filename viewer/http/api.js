@@ -49,6 +49,9 @@ class Api {
       case '/api/logs': return sendJson(response, await this.#logs(query))
       case '/api/compare': return sendJson(response, this.#compare(query))
       case '/api/exceptions': return sendJson(response, this.#exceptions.list())
+      case '/api/metrics': return sendJson(response, this.#viewer.metrics.list())
+      case '/api/metrics/data': return sendJson(response, orNotFound(await this.#viewer.metrics.data(query), 'no metric of this name is held'))
+      case '/api/metrics/overview': return sendJson(response, await this.#viewer.metrics.overview(query))
       case '/api/stats': return sendJson(response, this.#viewer.stats())
       case '/api/export': return this.#export(response, query)
       case '/api/events':
@@ -209,6 +212,11 @@ class Api {
     this.#viewer.receiver.received.imported += counts.spans
     sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
   }
+}
+
+function orNotFound (answer, problem) {
+  if (answer === null) throw new NotFound(problem)
+  return answer
 }
 
 function firstOf (store, choose) {
