@@ -220,9 +220,9 @@ test('every cut and every changed byte of records is refused or read, and what w
     for (const value of [0, 0x7f, 0xff, good[at] ^ 1, good[at] + 1]) receive(Buffer.from(good).fill(value, at, at + 1))
   }
   t.ok(taken > 100 && refused > 100)
-  const { matches } = filterOf(new URLSearchParams('q=nowhere'))
+  const filter = filterOf(new URLSearchParams('q=nowhere'))
   for (const trace of store.newestFirst()) {
-    matches(trace)
+    filter.matches(trace)
     rowsOf(trace)
     textOf(trace, { attributes: true })
     JSON.parse(otlpText(trace.spans, trace.lines))
