@@ -40,10 +40,14 @@ export function shell (app) {
       state.className = now
       state.textContent = connected ? 'live' : 'not connected'
     },
-    current (path) {
+    /** @param {(path: string) => string} carried adds the time interval to an address */
+    current (path, carried) {
       const first = `/${path.split('/')[1]}`
       const shown = first === '/flame' ? '/routes' : ['/traces', '/compare'].includes(first) ? '/' : first
-      for (const link of links) link.toggleAttribute('aria-current', false)
+      for (const link of links) {
+        link.toggleAttribute('aria-current', false)
+        link.setAttribute('href', carried(link.pathname))
+      }
       links.find((link) => link.pathname === shown)?.setAttribute('aria-current', 'page')
     },
     stats: (stats) => foot.replaceChildren(...figures(stats))

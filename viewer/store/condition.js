@@ -47,8 +47,8 @@ const SPECIAL = {
 
 /**
  * @param {string} text
- * @returns {{ key: string, attribute: boolean, op: '' | '=' | '>' | '>=' | '<' | '<=' | '~', negated: boolean, value: string, quoted: boolean, number: number | undefined }}
- *   op '': the key exists. `attribute`: the key is an attribute's. `number`: the value as a number
+ * @returns {{ key: string, attribute: boolean, op: string, negated: boolean, value: string, quoted: boolean, number: number | undefined }}
+ *   op: = > >= < <= ~, or '': the key exists. `attribute`: the key is an attribute's. `number`: the value as a number
  * @throws {Error} with a sentence
  */
 function conditionOf (text) {
@@ -68,6 +68,12 @@ function conditionOf (text) {
   }
   if (!condition.attribute) SPECIAL[condition.key](condition)
   return condition
+}
+
+/** Whether a text that was typed into a search field is meant as a condition. One word is not, except `error`. */
+function isCondition (text) {
+  const [, not, quotedKey, bareKey, sign] = FORM.exec(text.trim()) ?? []
+  return (quotedKey ?? bareKey) !== undefined && (not !== '' || sign !== undefined || bareKey === 'error')
 }
 
 /** Writes a condition so that conditionOf reads the same. */
@@ -92,4 +98,4 @@ function unquoted (text) {
   return text.replace(/\\(.)/gs, '$1')
 }
 
-module.exports = { conditionOf, conditionText, numberOf }
+module.exports = { conditionOf, conditionText, isCondition, numberOf, LENGTH_MAX }

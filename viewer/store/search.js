@@ -127,15 +127,8 @@ function isWithin ({ fromMs, toMs }, ms) {
 }
 
 function textTest (text) {
-  if (text.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
-  const needle = text.toLowerCase()
+  const { needle, raw, found } = finderOf(text)
   const isId = /^[0-9a-f]{8,32}$/.test(needle)
-  const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
-  const looked = key ?? needle
-  const raw = isTextInBytes(looked) ? looked : null
-  const has = (value) => String(value).toLowerCase().includes(needle)
-  // `tenant=ac` also finds a `tenant` that begins with `ac`, because the user may still be typing.
-  const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
   return {
     negated: false,
     trace: ({ id }) => isId && id.startsWith(needle),
@@ -143,6 +136,18 @@ function textTest (text) {
     line: (line) => lineHas(line, raw, found),
     span: (span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found)
   }
+}
+
+/** @returns {{ needle: string, raw: string | null, found: (value, key?: string) => boolean }} raw: what the bytes of a match contain */
+function finderOf (text) {
+  if (text.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
+  const needle = text.toLowerCase()
+  const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
+  const looked = key ?? needle
+  const has = (value) => String(value).toLowerCase().includes(needle)
+  // `tenant=ac` also finds a `tenant` that begins with `ac`, because the user may still be typing.
+  const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
+  return { needle, raw: isTextInBytes(looked) ? looked : null, found }
 }
 
 // Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans are encoded differently, and the
@@ -168,10 +173,7 @@ function lineFilterOf (query, nowMs = Date.now()) {
   const within = interval(query, nowMs)
   if (within !== null) tests.unshift(({ timeMs }) => isWithin(within, timeMs))
   if (query.get('level')) tests.unshift(lineTest(readCondition('level', `level >= ${query.get('level')}`)))
-  const needle = (query.get('q') ?? '').toLowerCase()
-  if (needle.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
-  const raw = isTextInBytes(needle) ? needle : null
-  const found = (value) => String(value).toLowerCase().includes(needle)
+  const { needle, raw, found } = finderOf(query.get('q') ?? '')
   if (needle !== '') tests.push((line) => lineHas(line, raw, found))
   return (line) => tests.every((test) => test(line))
 }
