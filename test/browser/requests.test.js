@@ -117,7 +117,7 @@ inBrowser('the server filters, and the filter is kept in the URL', async (t, { s
   await page.keyboard.type('bex')
   await shown(() => page.keyboard.press('Enter'), 2)
   t.match(await page.locator('.chip').textContent(), 'tenant = globex')
-  t.match(page.url(), /attr=tenant%3Aglobex/)
+  t.match(page.url(), /where=tenant\+%3D\+globex/)
   await page.reload()
   await page.locator('.chip').waitFor()
   await shown(() => page.getByRole('button', { name: /^Remove tenant/ }).click(), 4)

@@ -188,7 +188,7 @@ inBrowser('the panel shows attributes, exception, resource and ids, and links to
   for (const part of ['http.route', '/orders', 'tenant', 'globex', 'telemetry.sdk.language', traceId]) t.match(panel, part)
   await page.locator('tr', { hasText: 'tenant' }).hover()
   await page.getByRole('link', { name: 'Requests with tenant = globex' }).click()
-  await page.waitForURL(/\/\?attr=tenant%3Aglobex$/)
+  await page.waitForURL(/\/\?where=tenant\+%3D\+globex$/)
   await page.waitForFunction(() => document.querySelectorAll('.row:not(.group)').length === 2)
 })
 

@@ -34,6 +34,7 @@ const ICONS = {
   up: 'm4 10 4-4 4 4',
   down: 'm4 6 4 4 4-4',
   help: 'M6 6a2 2 0 1 1 2.8 1.8c-.5.3-.8.7-.8 1.4M8 11.6v.2',
+  clock: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3l2 1.5',
   load: 'M8 10V2M5 5l3-3 3 3M3 13h10'
 }
 const SVG = 'http://www.w3.org/2000/svg'

@@ -17,7 +17,7 @@ export function exceptionsView ({ app, host }) {
     if (loading) return
     loading = true
     try {
-      const { exceptions, more } = await get('/api/exceptions')
+      const { exceptions, more } = await get('/api/exceptions', app.interval)
       const focused = body.contains(document.activeElement) ? document.activeElement.closest('details')?.dataset.key : undefined
       body.replaceChildren(...(exceptions.length === 0 ? [h('p.nothing', null, 'Nothing has failed.')] : exceptions.map(row)),
         more > 0 ? h('p.remark', null, `${plural(more, 'more exception was', 'more exceptions were')} not kept.`) : '')

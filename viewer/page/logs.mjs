@@ -2,11 +2,11 @@
 
 import { get, query } from './api.mjs'
 import { button, h, icon, say, scrolling } from './dom.mjs'
+import { LINE_HINTS, searchField } from './filter.mjs'
 import { clock, line, plural } from './text.mjs'
 
 const LOAD = 300
 const TEXT_MAX = 2000
-const TYPING_MS = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The level of a line, in the level's colour. */
@@ -22,39 +22,29 @@ export function levelSelect (value, changed, last) {
 }
 
 export function logsView ({ app, host, params }) {
-  const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '' }
+  const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
   const elements = new Map() // by line, so that a line that stays keeps its focus
   const found = h('span.quiet', null)
   const body = scrolling('Logs')
-  const input = h('input', { type: 'search', placeholder: 'Search lines', 'aria-label': 'Search lines', autocomplete: 'off', spellcheck: 'false', oninput: typed })
+  const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
   const pauser = button('', pause, { class: 'with-icon' })
   let paused = false
   let loading = false
   let again = false
-  let typing
-  input.value = filter.q
   app.title('Logs')
   host.append(h('h1.sr', null, 'Logs'),
-    h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')),
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), pauser), body)
+    h('div.tools', null, search.field,
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), pauser, search.chips), body)
   drawPauser()
   load()
 
   return {
     follow: {},
-    search: () => { input.focus(); input.select() },
+    search: search.focus,
     focus: () => body.focus(),
-    close: () => clearTimeout(typing),
+    close: search.close,
     live: (event) => !paused && ['logs', 'hello', 'greeting', 'reset'].includes(event) && load(),
     key: (event) => event.key === 'p' && pause()
-  }
-
-  function typed () {
-    clearTimeout(typing)
-    typing = setTimeout(() => {
-      filter.q = input.value.trim()
-      changed()
-    }, TYPING_MS)
   }
 
   function changed () {
@@ -82,7 +72,7 @@ export function logsView ({ app, host, params }) {
     loading = true
     const startedAt = performance.now()
     try {
-      draw(await get('/api/logs', { ...filter, limit: LOAD }))
+      draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD }))
     } finally {
       loading = false
     }

@@ -41,10 +41,14 @@ export function shell (app) {
       state.className = now
       state.textContent = connected ? 'live' : 'not connected'
     },
-    current (path) {
+    /** @param {(path: string) => string} carried adds the time interval to an address */
+    current (path, carried) {
       const first = `/${path.split('/')[1]}`
       const shown = first === '/flame' ? '/routes' : ['/traces', '/compare'].includes(first) ? '/' : first
-      for (const link of links) link.toggleAttribute('aria-current', false)
+      for (const link of links) {
+        link.toggleAttribute('aria-current', false)
+        link.setAttribute('href', carried(link.pathname))
+      }
       const link = links.find((each) => each.pathname === shown)
       link?.setAttribute('aria-current', 'page')
       link?.scrollIntoView({ block: 'nearest', inline: 'nearest' }) // a narrow bar scrolls

@@ -1,5 +1,6 @@
 // The panel beside the waterfall: everything about one span.
 
+import { LENGTH_MAX, conditionText } from '../store/condition.js'
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
 import { levelMark } from './logs.mjs'
@@ -132,11 +133,11 @@ function attributes (list, caption, whole, filter = false) {
   if (list.length === 0) return h('p.quiet', null, 'None')
   return h('table.attributes', null, h('caption.sr', null, caption), h('tbody', null, list.map((each, index) => {
     const text = textOf(each.value)
-    const path = '/' + query({ attr: `${each.key}:${text}` })
+    const condition = conditionText({ key: each.key, attribute: true, op: '=', value: text })
     return h('tr', null,
       h('th', { scope: 'row' }, h('bdi', null, line(each.key, 120))),
       h('td', { class: `v-${each.type}` }, each.open ? h('a', { href: each.open, title: 'Open in the editor' }, value(each, whole(index))) : value(each, whole(index)),
-        filter && text.length <= LINE_MAX && !each.key.includes(':') && h('a', { class: 'filter-by', href: path, 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
+        filter && text.length <= LINE_MAX && condition.length <= LENGTH_MAX && h('a', { class: 'filter-by', href: '/' + query({ where: condition }), 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
   })))
 }
 

@@ -29,7 +29,7 @@ function summarize (trace) {
     services: servicesOf(trace),
     state: trace.failed ? 'error' : 'ok',
     error: reasonOf(trace),
-    startMs: entry === null ? trace.receivedMs : entry.startMs,
+    startMs: startOf(trace),
     durationMs: rounded(trace.root !== null ? trace.root.durationMs : extent(trace.spans)),
     spans: trace.spans.length,
     errors: trace.errors,
@@ -46,6 +46,11 @@ function summarize (trace) {
     updatedMs: trace.updatedMs,
     bytes: trace.bytes
   }
+}
+
+/** When a trace started, by the clock of its entry span. */
+function startOf ({ entry, receivedMs }) {
+  return entry === null ? receivedMs : entry.startMs
 }
 
 // A trace that did not fail shows only an error of the request itself, for example a 409 that it threw, and not the error of a call.
@@ -117,4 +122,4 @@ function rounded (ms) {
   return Math.round(ms * 1e3) / 1e3
 }
 
-module.exports = { OF_REQUEST, summaryOf, routeOf, rounded }
+module.exports = { OF_REQUEST, summaryOf, startOf, routeOf, rounded }

@@ -57,9 +57,9 @@ class TraceStore extends EventEmitter {
   /** The trace with this `order`, if it is still stored. */
   at (order) { return this.#list[order - this.oldest + this.#head] }
 
-  /** Newest first. @param {number} before an order */
+  /** Newest first. Traces may arrive and be evicted in between. @param {number} before an order */
   * newestFirst (before = Infinity) {
-    for (let i = Math.min(this.#list.length, before - this.oldest + this.#head) - 1; i >= this.#head; i--) yield this.#list[i]
+    for (let order = Math.min(this.#nextOrder, before) - 1; order >= this.oldest; order--) yield this.at(order)
   }
 
   /** At most `max` traces whose id starts with `prefix`. */
