@@ -58,7 +58,7 @@ test('an assistant lists metrics, and gets one with its series and the traces of
   const [list, none, one, missing, wrong] = await talk(t, viewer.port, use(1, 'list_metrics'), use(2, 'list_metrics', { service: 'other' }),
     use(3, 'get_metric', { name: 'duration' }), use(4, 'get_metric', { name: 'nothing' }), use(5, 'get_metric', {}))
   const text = ({ result }) => result.content[0].text
-  t.match(text(list).split('\n'), [/^duration  histogram  s  1 series  shop  by http\.route$/, /^memory {4}gauge/])
+  t.match(text(list).split('\n'), [/^duration {2}histogram {2}s {2}1 series {2}shop {2}by http\.route$/, /^memory {4}gauge/])
   t.match(text(none), /No metric/)
   t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
   t.match(missing.result, { isError: true, content: [{ text: /no metric of this name/ }] })
