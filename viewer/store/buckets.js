@@ -189,8 +189,8 @@ class Buckets {
 
 /** Counts of neighbouring buckets, of which the first has the index `offset`. @typedef {{ offset: number, counts: number[] }} Side */
 
-/** @type {Side} */
-const EMPTY = Object.freeze({ offset: 0, counts: Object.freeze([]) })
+/** @type {Side} never changed */
+const EMPTY = { offset: 0, counts: [] }
 
 /** Without the empty buckets at both ends. @returns {Side} */
 function sideOf (offset, counts) {
