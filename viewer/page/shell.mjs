@@ -14,6 +14,7 @@ const KEYS = [
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
+  ['Shift ← →', 'Choose a time in a chart, then Enter'],
   ['Esc', 'Close the panel, zoom out, go back'],
   ['1 2 3 4', 'Requests, routes, exceptions, logs'],
   ['?', 'This list']
