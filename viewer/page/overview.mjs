@@ -86,11 +86,11 @@ export function overview ({ app, params, loaded }) {
     if (byKeyboard) document.getElementById('interval').focus()
   }
 
-  // uPlot listens to the mouse only. A finger that moves sideways does the same.
+  // uPlot listens to the mouse only, and ignores events without a movement. A finger that moves sideways does the same.
   function touched (event) {
     const { target, pointerId, pointerType } = event
     if (pointerType === 'mouse' || !target.classList.contains('u-over')) return
-    const send = (type, { clientX, clientY }) => target.dispatchEvent(new window.MouseEvent(type, { clientX, clientY, button: 0, buttons: 1, bubbles: true }))
+    const send = (type, { clientX, clientY }) => target.dispatchEvent(new window.MouseEvent(type, { clientX, clientY, movementX: 1, buttons: 1, bubbles: true }))
     const over = new AbortController()
     const on = (name, listener) => target.addEventListener(name, (event) => event.pointerId === pointerId && listener(event), { signal: over.signal })
     target.setPointerCapture(pointerId)
