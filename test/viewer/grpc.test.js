@@ -10,10 +10,12 @@ const { deflateSync, gzipSync } = require('node:zlib')
 const { test } = require('tap')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { startViewer, spansOf, traceId } = require('./support')
-const { eventually } = require('./command')
+const { runApp, runCommand, eventually } = require('./command')
 const { encodeRequest } = require('../support/otlp-encode')
 const { Bodies } = require('../../viewer/http/body')
 const { Grpc } = require('../../viewer/http/grpc')
+const { parseArguments } = require('../../viewer/commands/arguments')
+const { listenForGrpc } = require('../../viewer/commands/port')
 const { ProtoReader } = require('../../viewer/otlp/proto-reader')
 
 const MIB = 1024 * 1024
@@ -406,4 +408,52 @@ test('it listens on loopback only, on both addresses', async (t) => {
   for (const { address } of addresses) {
     await t.rejects(new Promise((resolve, reject) => { net.connect({ port, host: address }).on('connect', resolve).on('error', reject) }), { code: 'ECONNREFUSED' }, address)
   }
+})
+
+test('the command prints the port, and takes the next one where it is taken', async (t) => {
+  const { port } = await start(t)
+  const command = runCommand(t, ['--port', '0', '--grpc-port', String(port)])
+  const [, taken] = await command.output(new RegExp(`port ${port} is taken: this viewer takes gRPC on (\\d+), and does not see what is sent to ${port}\n`))
+  t.ok(Number(taken) > port)
+  const [, url] = await command.output(new RegExp(`(http://localhost:\\d+) shows what is sent to it \\(gRPC: port ${taken}\\)\n`))
+  t.match(await clientOf(t, taken).call([framed(body)]), { code: OK })
+  t.match(await (await fetch(`${url}/api/stats`)).json(), { traces: 1, grpc: { port: Number(taken), messages: 1 } })
+  t.match(await (await fetch(`http://localhost:${taken}/`)).text(), `Send OTLP over HTTP to port ${new URL(url).port}.`)
+})
+
+test('an app still sends by HTTP, and a service that it starts by gRPC', async (t) => {
+  const { app, json, text } = await runApp(t)
+  const [, port] = /shows the requests of app\.js \(gRPC: port (\d+)\)/.exec(text())
+  await fetch(`${app}/users/7`)
+  await eventually(() => json('/api/traces'), ({ total }) => total === 1)
+  t.equal((await json('/api/stats')).grpc.messages, 0)
+  await clientOf(t, port).call([framed(body)])
+  t.equal((await json('/api/traces')).total, 2)
+})
+
+test('which port is tried, and what is said where it fails', async (t) => {
+  const listening = async (options, errors = {}) => {
+    const tried = []
+    const said = []
+    const viewer = {
+      async listenGrpc (port) {
+        tried.push(port)
+        const code = errors[port] ?? errors.all
+        if (code !== undefined) throw Object.assign(new Error(code), { code })
+        return port === 0 ? 50_000 : port
+      },
+      async close () { said.push('closed') }
+    }
+    const taken = await listenForGrpc(viewer, options, (text) => { said.push(text) }).catch((error) => error.expected && error.message)
+    return { taken, tried, said }
+  }
+  t.same(await listening({}), { taken: 4317, tried: [4317], said: [] })
+  t.same(await listening({ port: 0 }), { taken: 50_000, tried: [0], said: [] })
+  t.same(await listening({ port: 5000 }), { taken: 4317, tried: [4317], said: [] })
+  t.same(await listening({ 'grpc-port': 4318, port: 5000 }), { taken: 4318, tried: [4318], said: [] })
+  t.same(await listening({}, { 4317: 'EADDRINUSE' }), { taken: 4319, tried: [4317, 4319], said: ['port 4317 is taken: this viewer takes gRPC on 4319, and does not see what is sent to 4317'] }, 'apps send by HTTP to 4318')
+  t.match(await listening({}, { all: 'EADDRINUSE' }), { taken: undefined, said: [/^nothing is received over gRPC: all ports up to \d+ are taken: choose another with --grpc-port$/] })
+  t.match(await listening({ 'grpc-port': 80 }, { all: 'EACCES' }), { taken: /no permission to listen on port 80: choose one above 1023 with --grpc-port/, tried: [80], said: ['closed'] })
+  t.match(parseArguments(['--grpc-port', '5']), { options: { 'grpc-port': 5 } })
+  t.throws(() => parseArguments(['--grpc-port', 'x']), /--grpc-port must be a number/)
 })
