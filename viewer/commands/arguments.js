@@ -9,7 +9,7 @@ const HELP = `light-trace: see what your Fastify app does
 
   npx light-trace app.js [args]      run the app and show its requests
   npx light-trace npm start          run a command; every Node process in it is traced
-  npx light-trace                    show what is sent to port 4318 (OTLP over HTTP)
+  npx light-trace                    show what is sent to ports 4318 (OTLP over HTTP) and 4317 (gRPC)
 
   npx light-trace tail [app.js]      print requests as trees, as they come
   npx light-trace trace <id>         print one: an id, the start of one, last, slowest or failed
@@ -21,6 +21,7 @@ const HELP = `light-trace: see what your Fastify app does
 
 Options, before the app's name:
   --port <n>         4318; the next one where it is taken
+  --grpc-port <n>    4317, for OTLP over gRPC; the next one where it is taken
   --watch            restart the app when its files change
   --stay             go on showing when the app has ended
   --max-bytes <n>    of traces, log lines and metrics in memory: 64mb; the oldest go first
@@ -39,6 +40,7 @@ const COMMANDS = new Set(['tail', 'trace', 'metrics', 'mcp', 'import', 'export',
 // name → the parser of its value, or true for an option without a value.
 const OPTIONS = {
   port,
+  'grpc-port': port,
   host: text,
   'max-bytes': bytes,
   save: text,
