@@ -266,7 +266,7 @@ test('light-trace services prints the map, or what one service depends on', asyn
   }
   const { stdout } = await run()
   t.equal(stdout, `shop  service  2 requests  0.2/s  p50 50.0 ms  p99 50.0 ms
-  → postgresql db:5432/shop  2 calls  1 failed  0.2/s  p50 4.00 ms  p99 4.00 ms  slowest ${traceId(2)}  failed ${traceId(1)}
+  → postgresql db:5432/shop  2 calls  1 failed  0.2/s  p50 4.0 ms  p99 4.0 ms  slowest ${traceId(2)}  failed ${traceId(1)}
   → stock  2 calls  0.2/s  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
   ← clients  2 calls  0.2/s  p50 50.0 ms  p99 50.0 ms  slowest ${traceId(2)}
 

@@ -4,6 +4,7 @@
 
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
+const { servicesText } = require('../views/services-text')
 const { duration } = require('../views/text')
 const { reasonText } = require('../views/waits')
 
@@ -35,10 +36,15 @@ const TOOLS = [
     limit
   }),
   tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
-  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
+  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit }),
+  tool('get_services', 'Who calls whom: services, and the databases, hosts and queues that they call, with calls, failures, rate, p50, p99, the slowest and the last failed trace of each.', {
+    service: { type: 'string', description: 'Only what this service calls and what calls it, directly or not' },
+    side: { type: 'string', description: 'With service: calls for only what it depends on, callers for only what depends on it' },
+    last: { type: 'string', description: 'Only the time since, such as 15m or 1h' }
+  })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, get_services: services }
 
 class WrongArguments extends Error {}
 
@@ -122,6 +128,10 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
     'Failed requests, newest first:',
     ...linesOf(traces)
   ].join('\n')
+}
+
+async function services (client, { service: of, ...narrowing }) {
+  return servicesText(await client.json(`/api/services?${new URLSearchParams({ ...narrowing, ...(of !== undefined && { of }) })}`), of)
 }
 
 function linesOf (traces) {

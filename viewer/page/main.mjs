@@ -11,6 +11,7 @@ import { exceptionsView } from './exceptions.mjs'
 import { compareView } from './compare.mjs'
 import { logsView } from './logs.mjs'
 import { lostView } from './lost.mjs'
+import { servicesView } from './services.mjs'
 
 // Addresses are permanent: each can be reloaded and shared.
 const VIEWS = [
@@ -21,6 +22,7 @@ const VIEWS = [
   [/^\/compare$/, compareView],
   [/^\/lost$/, lostView],
   [/^\/logs$/, logsView],
+  [/^\/services$/, servicesView],
   [/^\//, requestsView]
 ]
 
@@ -106,7 +108,7 @@ document.addEventListener('keydown', (event) => {
     return
   }
   if (typing) return
-  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs') }[event.key]
+  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs'), 6: () => app.go('/services') }[event.key]
   if (act !== undefined) {
     event.preventDefault()
     return act()

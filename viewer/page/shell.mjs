@@ -15,7 +15,7 @@ const KEYS = [
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
-  ['1 2 3 4', 'Requests, routes, exceptions, logs'],
+  ['1 2 3 4 6', 'Requests, routes, exceptions, logs, services'],
   ['?', 'This list']
 ]
 

@@ -205,7 +205,8 @@ function answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   }
   const isId = [...nodes.keys()].some(({ id }) => id === of)
   const near = of === '' ? null : nearTo(isId ? of : serviceNamed(of).id, side, edges.keys())
-  const byCount = ([, a], [, b]) => b.count - a.count
+  // With equal counts by name, so that the order stays the same.
+  const byCount = ([a, { count }], [b, { count: other }]) => other - count || compare(a.id ?? a.from.id + a.to.id, b.id ?? b.from.id + b.to.id)
   const shown = [...nodes].filter(([{ id }]) => near === null || near.nodes.has(id)).sort(byCount).slice(0, NODES_MAX)
   const kept = new Set(shown.map(([node]) => node))
   const wanted = [...edges].filter(([edge]) => near === null || near.edges.has(edge)).sort(byCount)
@@ -253,6 +254,10 @@ function overOf (starts, nowMs) {
   let oldest = newest
   for (const startMs of starts) if (startMs >= newest - RATE_LONGEST_MS) oldest = Math.min(oldest, startMs)
   return Math.max(RATE_SHORTEST_MS, newest - oldest) || RATE_SHORTEST_MS
+}
+
+function compare (a, b) {
+  return a < b ? -1 : a > b ? 1 : 0
 }
 
 module.exports = { Services }
