@@ -6,13 +6,17 @@
 //   3. Within a layer, nodes are ordered by the mean place of their neighbours, which avoids crossings.
 //   4. Each node is then placed as near to its neighbours as the others of its layer allow.
 
-export const NODE_WIDTH = 168
+export const NODE_WIDTH = 152
 // Heights, and of a map without labels: of a node, of an edge's end with its label beside it, of a bend.
 const ROOMY = { node: 46, port: 24, bend: 16 }
 const DENSE = { node: 40, port: 8, bend: 5 }
 const PORTS_MAX = 14
-const GAP_X = 190
+const GAP_LEAST = 130 // a label's width
+const GAP_MOST = 200
 const GAP_Y = 20
+const LABEL = { width: 118, height: 18 }
+const LAYERS_MAX = 12
+const SIDEWAYS = 40
 const LOOP_HEIGHT = 26
 const MARGIN = 16
 const ROUNDS = 8
@@ -20,11 +24,12 @@ const ROUNDS = 8
 /**
  * @param {{ id: string }[]} nodes
  * @param {{ from: string, to: string }[]} edges
- * @param {boolean} [dense] leaves no room for labels
+ * @param {number} space the width that should be enough, if it can
+ * @param {boolean} dense leaves no room for labels
  * @returns {{ width: number, height: number, nodes: object[], edges: object[] }} nodes: { node, x, y, height, left, right }, by layer and then from the
  *   top, where `left` and `right` are the edges at these sides; edges: { edge, path, head, x, y, left, right }, where x, y is the middle of the label
  */
-export function layOut (nodes, edges, dense = false) {
+export function layOut (nodes, edges, space, dense) {
   const heights = dense ? DENSE : ROOMY
   // The order of ids and not of figures, so that a map that is live keeps its shape.
   const boxes = new Map([...nodes].sort(byId).map((node) => [node.id, { node, layer: 0, height: heights.node, above: 0, left: [], right: [] }]))
@@ -37,16 +42,18 @@ export function layOut (nodes, edges, dense = false) {
   const layers = layersOf([...boxes.values()], straight, heights)
   order(layers)
   place(layers)
+  const gap = Math.round(Math.max(GAP_LEAST, Math.min(GAP_MOST, (space - 2 * MARGIN - layers.length * NODE_WIDTH) / (layers.length - 1))))
   const top = Math.min(...layers.flat().map(({ y, above }) => y - above))
   for (const box of layers.flat()) {
-    box.x = MARGIN + box.layer * (NODE_WIDTH + GAP_X)
+    box.x = MARGIN + box.layer * (NODE_WIDTH + gap)
     box.y += MARGIN - top
   }
   for (const box of layers.flat()) setPorts(box)
-  const drawn = [...straight.map(drawLine), ...loops.map(drawLoop)]
+  const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line, gap)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
+  if (!dense) separate(drawn)
   const placed = layers.flat().filter(({ node }) => node !== undefined)
   return {
-    width: Math.max(...placed.map(({ x }) => x)) + NODE_WIDTH + MARGIN,
+    width: Math.max(...placed.map(({ x }) => x)) + NODE_WIDTH + MARGIN + (straight.some(({ source, target }) => source.layer === target.layer) ? SIDEWAYS : 0),
     height: Math.max(...placed.map(({ y, height }) => y + height)) + MARGIN,
     nodes: placed.map(({ node, x, y, height, layer }) => ({
       node, x, y, height, layer, left: drawn.filter((line) => line.right === node.id).sort(byPlace), right: drawn.filter((line) => line.left === node.id).sort(byPlace)
@@ -78,6 +85,22 @@ function setLayers (boxes, lines) {
   const next = new Map(boxes.map((box) => [box, []]))
   for (const { source, target } of lines) next.get(source).push(target)
   for (const box of sorted) for (const target of next.get(box)) target.layer = Math.max(target.layer, box.layer + 1)
+  if (boxes.every(({ layer }) => layer < LAYERS_MAX)) return
+  // Where everyone calls everyone, the longest way visits them all. The shortest is used instead, and some calls are within a layer.
+  for (const box of boxes) box.layer = called.has(box) ? Infinity : 0
+  if (boxes.every(({ layer }) => layer === Infinity)) sorted[0].layer = 0
+  const reached = new Set(boxes.filter(({ layer }) => layer === 0))
+  for (const box of reached) {
+    for (const { to } of out.get(box)) {
+      if (to.layer === Infinity) to.layer = box.layer + 1
+      reached.add(to)
+    }
+  }
+  for (const box of boxes) if (box.layer === Infinity) box.layer = 0
+  for (const line of lines) {
+    line.turned = line.from.layer > line.to.layer
+    ;[line.source, line.target] = line.turned ? [line.to, line.from] : [line.from, line.to]
+  }
 }
 
 // Each line becomes a chain of boxes and bends, one in each layer.
@@ -86,6 +109,7 @@ function layersOf (boxes, lines, heights) {
   const put = (box) => (layers[box.layer] ??= []).push(box)
   boxes.forEach(put)
   for (const line of lines) {
+    if (line.source.layer === line.target.layer) continue
     line.chain = [line.source]
     for (let layer = line.source.layer + 1; layer < line.target.layer; layer++) {
       const bend = { layer, height: heights.bend, above: 0, left: [], right: [] }
@@ -152,12 +176,12 @@ function settle (layer) {
 function setPorts (box) {
   for (const side of ['left', 'right']) {
     const ends = box[side].map((other, index) => ({ other, index })).sort((a, b) => middle(a.other) - middle(b.other) || a.index - b.index)
-    box[`${side}Ports`] = new Map(ends.map(({ index }, i) => [index, box.node === undefined ? middle(box) : box.y + box.height * (i + 1) / (ends.length + 1)]))
+    box[`${side}Ports`] = new Map(ends.map(({ index }, i) => [index, box.node === undefined ? middle(box) : box.y + box.height * (i + 0.5) / ends.length]))
     box[`${side}Next`] = 0
   }
 }
 
-function drawLine ({ edge, chain, turned }) {
+function drawLine ({ edge, chain, turned }, gap) {
   const points = []
   for (let i = 0; i < chain.length; i++) {
     const box = chain[i]
@@ -172,11 +196,27 @@ function drawLine ({ edge, chain, turned }) {
   }
   const [x, y] = (turned ? points[0] : points.at(-1)).map(Math.round)
   const to = turned ? 1 : -1
-  return { edge, path, head: `M${x},${y}l${to * 8},-4v8z`, x: x + to * GAP_X * 0.36, y, left: chain[0].node.id, right: chain.at(-1).node.id }
+  return { edge, path, head: `M${x},${y}l${to * 8},-4v8z`, x: x + to * (LABEL.width / 2 + Math.min(12, (gap - LABEL.width) / 2)), y, left: chain[0].node.id, right: chain.at(-1).node.id }
+}
+
+// An edge within a layer, at the right of both nodes.
+function drawBeside ({ edge, source, target }) {
+  const x = source.x + NODE_WIDTH
+  const [y, toY] = [middle(source), middle(target)].map(Math.round)
+  return { edge, path: `M${x},${y}C${x + SIDEWAYS},${y} ${x + SIDEWAYS},${toY} ${x},${toY}`, head: `M${x},${toY}l8,-4v8z`, x: x + SIDEWAYS * 0.75, y: (y + toY) / 2, left: source.node.id, right: target.node.id }
+}
+
+// A label that would be on another one is moved down.
+function separate (lines) {
+  for (const [i, line] of lines.entries()) {
+    for (let j = 0; j < i; j++) {
+      if (Math.abs(lines[j].x - line.x) < LABEL.width && Math.abs(lines[j].y - line.y) < LABEL.height) line.y = lines[j].y + LABEL.height
+    }
+  }
 }
 
 function drawLoop ({ edge, from: { x, y, node } }) {
-  const right = x + NODE_WIDTH - 20
+  const right = x + NODE_WIDTH - 16
   return { edge, path: `M${right - 60},${Math.round(y)}v-14h60v14`, head: `M${right},${Math.round(y)}l-4,-8h8z`, x: right - 30, y: y - 14, left: node.id, right: node.id }
 }
 

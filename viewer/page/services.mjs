@@ -23,18 +23,19 @@ export function servicesView ({ app, host, params }) {
   let chosen = chosenIn(params)
   let data
   let placed
+  let shownOnce = false
   let at // the data-key of the item of the map that the keyboard is on
   const narrow = matchMedia('(max-width: 600px)')
   const body = scrolling('Services', true)
   const map = h('section', { class: 'map-box', 'aria-label': 'Map' })
   const list = h('section', { id: 'tables', 'aria-label': 'Tables', tabindex: '-1' })
   const panel = h('aside.panel', { 'aria-label': 'Selected', hidden: true })
-  const node = h('select', { 'aria-label': 'Only what belongs to', onchange: () => narrowTo(node.value, state.side), onfocus: fill })
-  const side = h('select', { 'aria-label': 'Which side', onchange: () => narrowTo(state.of, side.value) }, SIDES.map(([value, label]) => h('option', { value, selected: value === state.side }, label)))
+  const node = h('select.only', { 'aria-label': 'Only what belongs to', onchange: () => narrowTo(node.value, state.side), onfocus: fill })
+  const side = h('select.only', { 'aria-label': 'Which side', onchange: () => narrowTo(state.of, side.value) }, SIDES.map(([value, label]) => h('option', { value, selected: value === state.side }, label)))
   const note = h('p.remark', null)
   app.title('Services')
   host.append(
-    viewHead('Services', 'Who calls whom, in the traces that are held. On each line: calls, median time, and the share that failed.'),
+    viewHead('Services', 'Who calls whom, in the traces that are held. On each line: rate, median time, and in red the share that failed.'),
     h('div.tools', null, node, side, h('span.gap'), button('Table', () => list.focus(), { class: 'link' })),
     h('div.trace-body', null, body, panel))
   arrange()
@@ -124,7 +125,7 @@ export function servicesView ({ app, host, params }) {
   function setPlaces (byId) {
     const edges = new Map(data.edges.map((each) => [edgeKey(each), each]))
     const shape = [...byId.keys(), ...edges.keys()].sort().join('\n')
-    if (placed?.shape !== shape) placed = { shape, ...layOut(data.nodes, data.edges, data.edges.length > LABELS_MAX) }
+    if (placed?.shape !== shape) placed = { shape, ...layOut(data.nodes, data.edges, body.parentElement.clientWidth, data.edges.length > LABELS_MAX) }
     for (const each of placed.nodes) each.node = byId.get(each.node.id)
     for (const each of placed.edges) each.edge = edges.get(edgeKey(each.edge))
   }
@@ -136,20 +137,19 @@ export function servicesView ({ app, host, params }) {
     const lines = edges.map((each) => svg('g', { class: `edge-line ${each.edge.errors > 0 ? 'bad' : ''} ${on(each.edge) ? 'on' : some ? 'off' : ''}` },
       svg('path', { d: each.path }), svg('path', { d: each.head, class: 'arrow' }), svg('path', { d: each.path, class: 'hit', onclick: () => choose(edgeChoice(each.edge)) })))
     const boxes = nodes.map((each) => itemOf(each.node.id, nodeKey(each.node.id), {
-      class: `node k-${each.node.kind}`,
-      title: `${nameOf(each.node)}\n${described(each.node)}`,
-      'aria-label': `${line(nameOf(each.node))}, ${described(each.node)}`,
+      class: `node is-${each.node.kind}`,
+      title: `${line(nameOf(each.node))}\n${described(each.node)}`,
       'aria-pressed': String(chosen?.node === each.node.id),
       style: { left: `${each.x}px`, top: `${Math.round(each.y)}px`, width: `${NODE_WIDTH}px`, height: `${Math.round(each.height)}px` },
       onclick: () => choose({ node: each.node.id })
     }, [shapeOf(each.node.kind), h('span.words', null, h('bdi', null, line(each.node.name || 'no name', 60)), h('small', null, below(each.node)))]))
     const labels = edges.map((each) => itemOf(each.edge, edgeKey(each.edge), {
       class: `edge ${on(each.edge) ? 'on' : ''}`,
-      'aria-label': `${line(nameOf(byId.get(each.edge.from)))} calls ${line(nameOf(byId.get(each.edge.to)))}, ${described(each.edge)}`,
+      title: `${line(nameOf(byId.get(each.edge.from)))} → ${line(nameOf(byId.get(each.edge.to)))}\n${described(each.edge)}`,
       'aria-pressed': String(chosen?.caller === each.edge.from && chosen?.callee === each.edge.to),
       style: { left: `${Math.round(each.x)}px`, top: `${Math.round(each.y)}px` },
       onclick: () => choose(edgeChoice(each.edge))
-    }, [h('span', null, `${rateText(each.edge.perSecond)} · ${short(each.edge.p50Ms)}`), each.edge.errors > 0 && h('span.bad', null, `${percent(each.edge.errors / each.edge.calls)} failed`)]))
+    }, [h('span.sr', null, `${line(nameOf(byId.get(each.edge.from)))} calls ${line(nameOf(byId.get(each.edge.to)))}, `), h('span', null, `${rateText(each.edge.perSecond)} · ${short(each.edge.p50Ms)}`), each.edge.errors > 0 && h('span.bad', null, [percent(each.edge.errors / each.edge.calls), h('span.sr', null, ' failed')])]))
     const group = h('div', {
       class: `map ${edges.length > LABELS_MAX ? 'dense' : ''}`,
       role: 'group',
@@ -158,8 +158,11 @@ export function servicesView ({ app, host, params }) {
       onkeydown: move
     }, svg('svg', { width, height, 'aria-hidden': 'true' }, ...lines), boxes, labels)
     map.replaceChildren(group)
-    const first = group.querySelector(at === undefined ? '.node' : `[data-key="${CSS.escape(at)}"]`) ?? group.querySelector('.node')
-    first.tabIndex = 0
+    const first = shownOnce ? undefined : map.querySelector('[aria-pressed=true]')
+    shownOnce = true
+    first?.scrollIntoView({ block: 'nearest', inline: 'center' })
+    const stop = group.querySelector(at === undefined ? '.node' : `[data-key="${CSS.escape(at)}"]`) ?? group.querySelector('.node')
+    stop.tabIndex = 0
   }
 
   // One stop for the Tab key: within the map, the arrow keys move.
@@ -265,8 +268,8 @@ function nameOf ({ name, system }) {
 }
 
 function below ({ kind, system, requests, errors }) {
-  const what = kind === 'service' ? plural(requests, 'request') : system === '' || kind === 'host' ? KINDS[kind] : line(system, 30)
-  return [what, kind === 'service' && errors > 0 && h('span.bad', null, ` · ${count(errors)} failed`)].filter(Boolean)
+  if (kind !== 'service') return system === '' || kind === 'host' ? KINDS[kind] : line(system, 30)
+  return errors > 0 ? h('span.bad', null, `${count(errors)} of ${count(requests)} failed`) : plural(requests, 'request')
 }
 
 function described ({ calls, requests, errors, perSecond, p50Ms, p99Ms }) {

@@ -44,7 +44,9 @@ export function shell (app) {
       const first = `/${path.split('/')[1]}`
       const shown = first === '/flame' ? '/routes' : ['/traces', '/compare'].includes(first) ? '/' : first
       for (const link of links) link.toggleAttribute('aria-current', false)
-      links.find((link) => link.pathname === shown)?.setAttribute('aria-current', 'page')
+      const link = links.find((each) => each.pathname === shown)
+      link?.setAttribute('aria-current', 'page')
+      link?.scrollIntoView({ block: 'nearest', inline: 'nearest' }) // a narrow bar scrolls
     },
     stats: (stats) => foot.replaceChildren(...figures(stats))
   }

@@ -12,7 +12,6 @@
 
 const { readSomeAttributes } = require('../otlp/attributes')
 const { KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, STATUS_ERROR } = require('../otlp/names')
-const { conditionText } = require('../store/condition')
 
 const NAME_MAX = 200
 const NESTED_MAX = 16
@@ -33,13 +32,13 @@ const KEYS = new Set([DB_SYSTEM, DB_NAMESPACE, QUEUE_SYSTEM, QUEUE_NAME, QUEUE_O
 const AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/(?:[^@/?#]*@)?([^/?#]+)/i
 const USUAL_PORT = /:(?:80|443)$/
 
-const CLIENTS = { id: 'client', kind: 'client', name: 'clients', system: '', where: [] }
+const CLIENTS = { id: 'client', kind: 'client', name: 'clients', system: '', facts: [] }
 
 /**
  * Stops now and then, because a trace may have many spans.
  * @param {import('../store/trace').Trace} trace
- * @returns {Generator<void, { from: object, to: object, span: object, failed: boolean }[]>} `from`, `to`: { id, kind, name, system, where };
- *   `span`: the one whose duration is that of the call
+ * @returns {Generator<void, { from: object, to: object, span: object, failed: boolean }[]>} `from`, `to`: { id, kind, name, system, facts },
+ *   where `facts` are the attributes that make them, as conditions; `span`: the one whose duration is that of the call
  */
 function * callsOf (trace) {
   const calls = []
@@ -124,7 +123,7 @@ function serviceOf ({ origin }) {
 }
 
 function serviceNamed (name) {
-  return { id: `service:${name}`, kind: 'service', name, system: '', where: name === '' ? [] : [equals('service.name', name)] }
+  return { id: `service:${name}`, kind: 'service', name, system: '', facts: name === '' ? [] : [{ key: 'service.name', op: '=', value: name }] }
 }
 
 /** The database, queue or host that a call goes to, or null if its span does not name it. */
@@ -156,7 +155,7 @@ function hostOf (texts) {
   if (name === '') return null
   const system = rpc === NONE ? (url === NONE && texts(METHOD) === NONE ? '' : 'http') : rpc.value
   const peer = peerOf('host', system, name.replace(USUAL_PORT, ''), [address, address === NONE ? NONE : port])
-  return address === NONE ? { ...peer, where: [conditionText({ key: url.key, attribute: true, op: '~', value: authority })] } : peer
+  return address === NONE ? { ...peer, facts: [{ key: url.key, op: '~', value: authority }] } : peer
 }
 
 function withPort (address, port) {
@@ -165,14 +164,10 @@ function withPort (address, port) {
 }
 
 function peerOf (kind, system, name, facts) {
-  return { id: `${kind}:${system} ${name}`, kind, name: cut(name || system), system, where: facts.filter((fact) => fact !== NONE).map(({ key, value }) => equals(key, value)) }
+  return { id: `${kind}:${system} ${name}`, kind, name: cut(name || system), system, facts: facts.filter((fact) => fact !== NONE) }
 }
 
-function equals (key, value) {
-  return conditionText({ key, attribute: true, op: '=', value })
-}
-
-const NONE = { key: '', value: '' }
+const NONE = { key: '', op: '', value: '' }
 
 /** @returns {(keys: string[]) => { key: string, value: string }} the first of these attributes that the span has */
 function textsOf (span) {
@@ -180,7 +175,7 @@ function textsOf (span) {
   return (keys) => {
     for (const key of keys) {
       const value = attributes.get(key)
-      if ((typeof value === 'string' && value !== '') || typeof value === 'number') return { key, value: cut(String(value)) }
+      if ((typeof value === 'string' && value !== '') || typeof value === 'number') return { key, op: '=', value: cut(String(value)) }
     }
     return NONE
   }

@@ -7,6 +7,7 @@
 // so they are kept until the trace changes or is evicted.
 
 const { STATUS_ERROR } = require('../otlp/names')
+const { conditionText } = require('../store/condition')
 const { BadParameter } = require('../store/parameters')
 const { Search, filterOf } = require('../store/search')
 const { Slices } = require('../store/slices')
@@ -78,7 +79,8 @@ class Services {
   }
 
   * #add (sum, trace) {
-    const { calls, more } = yield * this.#callsOf(trace)
+    const kept = this.#kept.get(trace)
+    const { calls, more } = kept?.version === trace.version ? kept : yield * this.#read(trace)
     sum.more += more
     sum.starts.push(startOf(trace))
     for (const { edge, span, failed } of calls) figuresOf(sum.edges, edge).add(span, failed, trace)
@@ -94,9 +96,7 @@ class Services {
     return peer === null ? undefined : figuresOf(sum.nodes, peer)
   }
 
-  * #callsOf (trace) {
-    const kept = this.#kept.get(trace)
-    if (kept?.version === trace.version) return kept
+  * #read (trace) {
     this.#forget(trace)
     const { version } = trace
     const read = { version, calls: [], more: 0 }
@@ -216,7 +216,7 @@ function answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   return {
     nowMs,
     overMs,
-    nodes: shown.map(([{ id, name, kind, system, where }, figures]) => ({ id, name, kind, system, where, requests: figures.count, ...figures.of(overMs) })),
+    nodes: shown.map(([{ id, name, kind, system, facts }, figures]) => ({ id, name, kind, system, where: facts.map((fact) => conditionText({ ...fact, attribute: true })), requests: figures.count, ...figures.of(overMs) })),
     edges: drawn.map(([{ from, to }, figures]) => ({ from: from.id, to: to.id, calls: figures.count, ...figures.of(overMs) })),
     more: more + calls(wanted) - calls(drawn)
   }
