@@ -36,7 +36,7 @@ test('an assistant lists, gets, finds the slowest and the errors', async (t) => 
     { id: 2, method: 'tools/list' },
     use(3, 'list_traces'), use(4, 'list_traces', { status: 'error', limit: 5 }), use(5, 'get_trace', { id: 'slowest' }), use(6, 'slowest_requests', { limit: 1 }), use(7, 'recent_errors', {}))
   t.match(hello.result, { protocolVersion: '2025-03-26', serverInfo: { name: 'light-trace' }, capabilities: { tools: {} } })
-  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'search_logs', 'slowest_requests', 'recent_errors', 'list_metrics', 'get_metric'])
+  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'search_logs', 'slowest_requests', 'recent_errors', 'list_metrics', 'get_metric', 'get_services'])
   t.ok(tools.result.tools.every(({ annotations, inputSchema }) => annotations.readOnlyHint && inputSchema.type === 'object'))
   const text = ({ result }) => result.content[0].text
   t.match(text(list).split('\n'), [new RegExp(`^${traceId(2)}  GET /boom  500  30.0 ms  shop`), new RegExp(`^${traceId(1)}  GET /users/:id`)])
@@ -74,6 +74,20 @@ test('an assistant lists metrics, and gets one with its series and the traces of
   t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
   t.match(missing.result, { isError: true, content: [{ text: /no metric of this name/ }] })
   t.match(wrong.error, { message: 'name is required' })
+})
+
+test('an assistant asks who calls whom, and what a service depends on', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ trace: 1, kind: 2, ms: 50 }, { trace: 1, id: 2, parent: 1, kind: 3, ms: 5, attributes: { 'db.system.name': 'redis', 'server.address': 'cache' } }])
+  await viewer.send([{ trace: 2, kind: 2, ms: 50 }], { service: 'other' })
+  const [all, one, callers, wrong] = await talk(t, viewer.port,
+    use(1, 'get_services'), use(2, 'get_services', { service: 'shop' }), use(3, 'get_services', { service: 'shop', side: 'callers' }), use(4, 'get_services', { service: 'shop', side: 'left' }))
+  const text = ({ result }) => result.content[0].text
+  t.match(text(all), /^other {2}service .*\n {2}← clients .*\n\nshop {2}service {2}1 request.*\n {2}→ redis cache {2}1 call .*\n {2}← clients /)
+  t.match(text(one), /redis/)
+  t.notMatch(text(one), /other/)
+  t.notMatch(text(callers), /redis/)
+  t.match(wrong.result, { isError: true, content: [{ text: /^side/ }] })
 })
 
 test('requests that one blocked loop made slow are listed together, first the one whose code ran, below its line', async (t) => {

@@ -215,4 +215,4 @@ function sum (counts) {
   return total
 }
 
-module.exports = { RouteStatistics }
+module.exports = { RouteStatistics, percentile }
