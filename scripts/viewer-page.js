@@ -11,25 +11,42 @@ const esbuild = require('esbuild')
 const SOURCE = path.join(__dirname, '..', 'viewer', 'page')
 const PAGE = path.join(__dirname, '..', 'viewer', 'page.html')
 
+// Members of uPlot that the page does not use, and that a bundler has to keep.
+const UNUSED_OF_UPLOT = [/\(paths\.stepped\s+= stepped\);/, /\(paths\.spline\s+= monotoneCubic\);/, /uPlot\.join = join;/]
+
+const withoutUnused = {
+  name: 'without unused',
+  setup (build) {
+    build.onLoad({ filter: /[\\/]uPlot\.esm\.js$/ }, ({ path: file }) => {
+      let contents = readFileSync(file, 'utf8')
+      for (const unused of UNUSED_OF_UPLOT) {
+        if (!unused.test(contents)) throw new Error(`${unused} is not in ${file}`)
+        contents = contents.replace(unused, '')
+      }
+      return { contents }
+    })
+  }
+}
+
 module.exports = { buildPage, PAGE }
 
 if (require.main === module) {
-  const page = buildPage()
-  writeFileSync(PAGE, page)
-  console.log(`viewer/page.html: ${(Buffer.byteLength(page) / 1000).toFixed(1)} kB`)
+  buildPage().then((page) => {
+    writeFileSync(PAGE, page)
+    console.log(`viewer/page.html: ${(Buffer.byteLength(page) / 1000).toFixed(1)} kB`)
+  })
 }
 
-function buildPage () {
-  const script = bundle('main.mjs')
-  const style = bundle('page.css')
+async function buildPage () {
+  const [script, style] = await Promise.all(['main.mjs', 'page.css'].map(bundle))
   if (/<\/script|<!--/i.test(script) || /<\/style/i.test(style)) throw new Error('Bug: the script or the style ends its own element')
   return readFileSync(path.join(SOURCE, 'page.html'), 'utf8')
     .replace('<style></style>', () => `<style>${style}</style>`)
     .replace('<script type="module"></script>', () => `<script type="module">${script}</script>`)
 }
 
-function bundle (entry) {
-  const { outputFiles } = esbuild.buildSync({
+async function bundle (entry) {
+  const { outputFiles } = await esbuild.build({
     entryPoints: [path.join(SOURCE, entry)],
     absWorkingDir: SOURCE,
     bundle: true,
@@ -38,7 +55,8 @@ function bundle (entry) {
     format: entry.endsWith('.css') ? undefined : 'esm',
     target: 'esnext',
     charset: 'utf8',
-    legalComments: 'none'
+    legalComments: 'none',
+    plugins: [withoutUnused]
   })
   return outputFiles[0].text.trim()
 }

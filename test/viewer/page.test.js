@@ -11,7 +11,7 @@ const BYTES_MAX = 180_000
 const text = import('../../viewer/page/text.mjs')
 
 test('the page is what its parts make of it', async (t) => {
-  t.ok(readFileSync(PAGE, 'utf8') === buildPage(), 'run npm run build:viewer')
+  t.ok(readFileSync(PAGE, 'utf8') === await buildPage(), 'run npm run build:viewer')
 })
 
 test('the page is one small file that asks for nothing else', async (t) => {
