@@ -91,17 +91,21 @@ function requestsOf ({ route, service, unrouted }, more) {
   return '/' + query({ ...(unrouted ? { q: route, unrouted: '1' } : { route }), service, ...more })
 }
 
-// The server announces that figures have changed. They are fetched unless a request for them is already running.
-function onFigures (load) {
+// The server announces that figures have changed. One request runs at a time. What changed meanwhile is fetched afterwards.
+export function onFigures (load) {
   let loading = false
-  return async (event) => {
-    if (loading || !['routes', 'hello', 'greeting', 'reset'].includes(event)) return
+  let again = false
+  return async function changed (event) {
+    if (!['routes', 'hello', 'greeting', 'reset'].includes(event)) return
+    again = loading
+    if (loading) return
     loading = true
     try {
       await load()
     } finally {
       loading = false
     }
+    if (again) changed(event)
   }
 }
 

@@ -3,6 +3,7 @@
 import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
 import { button, fact, h, iconButton, scrolling, svg, table, viewHead } from './dom.mjs'
+import { onFigures } from './routes.mjs'
 import { layOut, NODE_WIDTH } from './service-layout.mjs'
 import { count, duration, line, percent, plural, short } from './text.mjs'
 
@@ -44,7 +45,7 @@ export function servicesView ({ app, host, params }) {
   load()
   return {
     follow: {},
-    live: onChange(load),
+    live: onFigures(load),
     close: () => narrow.removeEventListener('change', arrange),
     focus: () => body.focus(),
     search: () => node.focus(),
@@ -298,22 +299,4 @@ function traceAt (id) {
 
 function shapeOf (kind) {
   return svg('svg', { viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' }, svg('path', { d: SHAPES[kind] }))
-}
-
-// One request at a time. What came while it ran is fetched afterwards.
-function onChange (load) {
-  let loading = false
-  let again = false
-  return async function changed (event) {
-    if (!['routes', 'hello', 'greeting', 'reset'].includes(event)) return
-    again = loading
-    if (loading) return
-    loading = true
-    try {
-      await load()
-    } finally {
-      loading = false
-    }
-    if (again) changed(event)
-  }
 }
