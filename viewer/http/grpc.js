@@ -129,12 +129,15 @@ class Grpc {
   #createHttp2 () {
     const server = require('node:http2').createServer(HTTP2)
     server.on('session', (session) => {
+      let isUsed = false
       this.#connections.add(session)
       session.on('close', () => this.#connections.delete(session))
+      session.on('stream', () => { isUsed = true })
+      session.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+        // The GOAWAY of grpc-go is an error to Node. It comes after the calls, and nothing is lost.
+        if (error.code === 'ERR_HTTP2_ERROR' && !isUsed) this.#refused(new Refused(400, 'protocol', error.message))
+      })
       session.setTimeout(this.#limits.idleMs, () => this.#leave(session))
-    })
-    server.on('sessionError', (/** @type {NodeJS.ErrnoException} */ error) => {
-      if (error.code === 'ERR_HTTP2_ERROR') this.#refused(new Refused(400, 'protocol', error.message))
     })
     server.on('stream', (stream, headers) => { this.#call(stream, headers) })
     return server
