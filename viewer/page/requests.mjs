@@ -28,6 +28,7 @@ export function requestsView ({ app, host, params }) {
   let generation = 0
   let loaded = false
   let scheduled = false
+  let problem // why the list could not be loaded
   let advice = [] // reasons why no requests arrive
   let cursor // order of the oldest trace that was loaded without gaps; older traces were not requested
 
@@ -91,11 +92,14 @@ export function requestsView ({ app, host, params }) {
       cursor = newest.traces.at(-1)?.order
       total = newest.total
       loaded = true
+      problem = undefined
       draw()
       if (selected < 0) showOpened()
       afterPaint(chart.load)
     } catch (error) {
-      if (mine === generation) note.replaceChildren(h('p', { class: 'problem', role: 'alert' }, error.message))
+      if (mine !== generation) return
+      problem = error.message
+      drawNote()
     }
   }
 
@@ -195,6 +199,7 @@ export function requestsView ({ app, host, params }) {
 
   function drawNote () {
     note.replaceChildren()
+    if (problem !== undefined) return note.append(h('p', { class: 'problem', role: 'alert' }, problem))
     if (!loaded) return
     if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
     else if (more) note.append(button('Load older requests', loadOlder))
