@@ -11,7 +11,7 @@ export const NODE_WIDTH = 152
 const ROOMY = { node: 46, port: 24, bend: 16 }
 const DENSE = { node: 40, port: 8, bend: 5 }
 const PORTS_MAX = 14
-const GAP_LEAST = 130 // a label's width
+const GAP_LEAST = 122 // a label's width
 const GAP_MOST = 200
 const GAP_Y = 20
 const LABEL = { width: 118, height: 18 }
@@ -217,7 +217,7 @@ function separate (lines) {
 
 function drawLoop ({ edge, from: { x, y, node } }) {
   const right = x + NODE_WIDTH - 16
-  return { edge, path: `M${right - 60},${Math.round(y)}v-14h60v14`, head: `M${right},${Math.round(y)}l-4,-8h8z`, x: right - 30, y: y - 14, left: node.id, right: node.id }
+  return { edge, path: `M${right - 104},${Math.round(y)}v-14h104v14`, head: `M${right},${Math.round(y)}l-4,-8h8z`, x: right - 52, y: y - 14, left: node.id, right: node.id }
 }
 
 function middle ({ y, height }) {
