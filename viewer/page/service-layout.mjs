@@ -15,6 +15,7 @@ const GAP_LEAST = 122 // a label's width
 const GAP_MOST = 200
 const GAP_Y = 20
 const LABEL = { width: 118, height: 18 }
+const HEAD = 8 // of an arrow
 const LAYERS_MAX = 12
 const SIDEWAYS = 40
 const LOOP_HEIGHT = 26
@@ -49,7 +50,7 @@ export function layOut (nodes, edges, space, dense) {
     box.y += MARGIN - top
   }
   for (const box of layers.flat()) setPorts(box)
-  const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line, gap)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
+  const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
   if (!dense) separate(drawn)
   const placed = layers.flat().filter(({ node }) => node !== undefined)
   return {
@@ -181,7 +182,7 @@ function setPorts (box) {
   }
 }
 
-function drawLine ({ edge, chain, turned }, gap) {
+function drawLine ({ edge, chain, turned }) {
   const points = []
   for (let i = 0; i < chain.length; i++) {
     const box = chain[i]
@@ -196,7 +197,7 @@ function drawLine ({ edge, chain, turned }, gap) {
   }
   const [x, y] = (turned ? points[0] : points.at(-1)).map(Math.round)
   const to = turned ? 1 : -1
-  return { edge, path, head: `M${x},${y}l${to * 8},-4v8z`, x: x + to * (LABEL.width / 2 + Math.min(12, (gap - LABEL.width) / 2)), y, left: chain[0].node.id, right: chain.at(-1).node.id }
+  return { edge, path, head: `M${x},${y}l${to * HEAD},-4v8z`, x: x + to * (LABEL.width / 2 + HEAD), y, left: chain[0].node.id, right: chain.at(-1).node.id }
 }
 
 // An edge within a layer, at the right of both nodes.
