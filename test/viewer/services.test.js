@@ -217,6 +217,7 @@ test('at most 200 nodes and 1,000 edges, the busiest; the calls of the others ar
   const map = await json('/api/services')
   t.equal(map.nodes.length, 200)
   t.ok(map.nodes.some(({ kind }) => kind === 'db'))
+  t.same(map.nodes.slice(0, 3).map(({ name }) => name), ['clients', 'crawler', 'shop'], 'no service is left out for a host')
   t.equal(map.edges.reduce((sum, { calls }) => sum + calls, 0) + map.more, 3004)
   t.same(await json('/api/services?of=shop').then(({ nodes }) => nodes.map(({ name }) => name).sort()), ['clients', 'db:5432/shop', 'shop'])
 

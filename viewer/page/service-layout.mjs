@@ -11,10 +11,11 @@ export const NODE_WIDTH = 152
 const ROOMY = { node: 46, port: 24, bend: 16 }
 const DENSE = { node: 40, port: 8, bend: 5 }
 const PORTS_MAX = 14
-const GAP_LEAST = 130 // a label's width
+const GAP_LEAST = 122 // a label's width
 const GAP_MOST = 200
 const GAP_Y = 20
 const LABEL = { width: 118, height: 18 }
+const HEAD = 8 // of an arrow
 const LAYERS_MAX = 12
 const SIDEWAYS = 40
 const LOOP_HEIGHT = 26
@@ -49,7 +50,7 @@ export function layOut (nodes, edges, space, dense) {
     box.y += MARGIN - top
   }
   for (const box of layers.flat()) setPorts(box)
-  const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line, gap)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
+  const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
   if (!dense) separate(drawn)
   const placed = layers.flat().filter(({ node }) => node !== undefined)
   return {
@@ -181,7 +182,7 @@ function setPorts (box) {
   }
 }
 
-function drawLine ({ edge, chain, turned }, gap) {
+function drawLine ({ edge, chain, turned }) {
   const points = []
   for (let i = 0; i < chain.length; i++) {
     const box = chain[i]
@@ -196,7 +197,7 @@ function drawLine ({ edge, chain, turned }, gap) {
   }
   const [x, y] = (turned ? points[0] : points.at(-1)).map(Math.round)
   const to = turned ? 1 : -1
-  return { edge, path, head: `M${x},${y}l${to * 8},-4v8z`, x: x + to * (LABEL.width / 2 + Math.min(12, (gap - LABEL.width) / 2)), y, left: chain[0].node.id, right: chain.at(-1).node.id }
+  return { edge, path, head: `M${x},${y}l${to * HEAD},-4v8z`, x: x + to * (LABEL.width / 2 + HEAD), y, left: chain[0].node.id, right: chain.at(-1).node.id }
 }
 
 // An edge within a layer, at the right of both nodes.
@@ -217,7 +218,7 @@ function separate (lines) {
 
 function drawLoop ({ edge, from: { x, y, node } }) {
   const right = x + NODE_WIDTH - 16
-  return { edge, path: `M${right - 60},${Math.round(y)}v-14h60v14`, head: `M${right},${Math.round(y)}l-4,-8h8z`, x: right - 30, y: y - 14, left: node.id, right: node.id }
+  return { edge, path: `M${right - 104},${Math.round(y)}v-14h104v14`, head: `M${right},${Math.round(y)}l-4,-8h8z`, x: right - 52, y: y - 14, left: node.id, right: node.id }
 }
 
 function middle ({ y, height }) {

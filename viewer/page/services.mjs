@@ -213,7 +213,7 @@ export function servicesView ({ app, host, params }) {
       h('h2', null, 'Services, databases and hosts'),
       table('Services, databases and hosts', ['Name', 'Kind', '#Requests', '#Rate', '#Failed', '#p50', '#p99', 'Show'], data.nodes.map((each) => [
         pick(nameOf(each), nodeKey(each.id), { node: each.id }), KINDS[each.kind], ...numbers(each, each.requests), ways(each, nodeKey(each.id))
-      ]), { class: 'wide-table calls' })
+      ]), { class: 'wide-table calls nodes' })
     ]
   }
 

@@ -207,7 +207,9 @@ function answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   const near = of === '' ? null : nearTo(isId ? of : serviceNamed(of).id, side, edges.keys())
   // With equal counts by name, so that the order stays the same.
   const byCount = ([a, { count }], [b, { count: other }]) => other - count || compare(a.id ?? a.from.id + a.to.id, b.id ?? b.from.id + b.to.id)
-  const shown = [...nodes].filter(([{ id }]) => near === null || near.nodes.has(id)).sort(byCount).slice(0, NODES_MAX)
+  // Services come first: the thousand hosts of a crawler must not hide one.
+  const isCaller = ([{ kind }]) => kind === 'service' || kind === 'client' ? 1 : 0
+  const shown = [...nodes].filter(([{ id }]) => near === null || near.nodes.has(id)).sort((a, b) => isCaller(b) - isCaller(a) || byCount(a, b)).slice(0, NODES_MAX)
   const kept = new Set(shown.map(([node]) => node))
   const wanted = [...edges].filter(([edge]) => near === null || near.edges.has(edge)).sort(byCount)
   const drawn = wanted.filter(([{ from, to }]) => kept.has(from) && kept.has(to)).slice(0, EDGES_MAX)
