@@ -91,8 +91,9 @@ export function percent (part) {
   return part === 0 ? '0 %' : part < 0.001 ? '< 0.1 %' : part < 0.0995 ? `${(part * 100).toFixed(1)} %` : `${Math.round(part * 100)} %`
 }
 
-/** The kinds of waits of a slow request, in the order of a row's `waits`. */
+/** The kinds of waits of a slow request, in the order of a row's `waits`, and what they mean. docs/slow.md has the same words. */
 export const WAITS = ['Waiting', 'Busy event loop', 'Garbage collection', 'Not running']
+export const WAIT_MEANINGS = ['for calls, timers, the client', 'JavaScript ran, for this request or another', '', 'the thread had work but did not run']
 
 export function waitText (waits) {
   return waits.map((ms, i) => ms > 0 && `${WAITS[i].toLowerCase()} ${duration(ms)}`).filter(Boolean).join(', ')

@@ -29,12 +29,14 @@ class Exceptions {
   #unexplained = new Map() // trace → the failure of one of its spans without an exception, until the whole OTLP request is read
   #store
   #now
+  #slotMs
   more = 0
   version = 0
 
-  constructor (store, { now = Date.now } = {}) {
+  constructor (store, { now = Date.now, slotMs = SLOT_MS } = {}) {
     this.#store = store
     this.#now = now
+    this.#slotMs = slotMs
     store.on('span', (trace, span, facts) => {
       for (const { atMs, ...exception } of facts.exceptions ?? []) {
         this.#propose(trace, span, { ...exception, type: exception.type || 'Error', atMs: atMs || endOf(span), recorded: true })
@@ -102,7 +104,7 @@ class Exceptions {
 
   #count (trace, fault) {
     const { span, service, type, message, stack, atMs, recorded } = fault
-    const slot = Math.floor(this.#now() / SLOT_MS)
+    const slot = Math.floor(this.#now() / this.#slotMs)
     const frame = frameOf(stack)
     const same = sameOf(fault)
     const key = hash(`${service}\n${same}\n${frame}\n${recorded}`)
@@ -136,13 +138,14 @@ class Exceptions {
   /** The answer of GET /api/exceptions. */
   list () {
     const nowMs = this.#now()
-    return { nowMs, slotMs: SLOT_MS, exceptions: [...this.#groups.values()].reverse().map((group) => this.#row(group, Math.floor(nowMs / SLOT_MS))), more: this.more }
+    const current = Math.floor(nowMs / this.#slotMs)
+    return { nowMs, slotMs: this.#slotMs, exceptions: [...this.#groups.values()].reverse().map((group) => this.#row(group, current)), more: this.more }
   }
 
   #row ({ orders, slots, failed, ...row }, current) {
     const held = orders.slice(-TRACES_REMEMBERED).reverse().map((order) => this.#store.at(order)).filter((trace) => trace !== undefined)
     const route = held.length === 0 ? null : summaryOf(held[0]).route ?? summaryOf(held[0]).name
-    const histogram = [...slots].filter(([slot, count]) => slot > current - SLOTS_MAX && count > 0).map(([slot, count]) => ({ atMs: slot * SLOT_MS, count }))
+    const histogram = [...slots].filter(([slot, count]) => slot > current - SLOTS_MAX && count > 0).map(([slot, count]) => ({ atMs: slot * this.#slotMs, count }))
     return { ...row, failed: failed ?? true, route, histogram, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
   }
 }
