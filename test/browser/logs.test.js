@@ -77,7 +77,7 @@ inBrowser('the list of lines is live, filtered, and leads to the request by its 
   await sendLogs(viewer.url, { at: Date.now(), text: 'of no request' })
   await page.getByText('of no request').waitFor()
   t.same(await said(), ['of no request', 'answered late', 'no stock', 'incoming'])
-  await page.locator('a.log').nth(1).focus()
+  await page.locator('a.log').nth(2).focus()
   await sendLogs(viewer.url, { at: Date.now(), text: 'another' })
   await page.getByText('another').waitFor()
   t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'what is focused stays')

@@ -20,7 +20,7 @@ export function exceptionsView ({ app, host, params }) {
   const filter = Object.fromEntries(FIELDS.map((name) => [name, params.get(name) ?? '']))
   const opened = new Set(params.getAll('open'))
   const body = scrolling('Exceptions')
-  const found = h('span.quiet', { role: 'status' })
+  const found = h('span.quiet', null)
   const input = h('input', { type: 'search', placeholder: 'Search exceptions', 'aria-label': 'Search exceptions', autocomplete: 'off', spellcheck: 'false', oninput: typed })
   const selects = { route: select('Route', 'route'), service: select('Service', 'service'), status: select('Status', 'status') }
   let data
@@ -150,10 +150,9 @@ function names (list) {
   return [...new Set(list)].filter(Boolean).sort().map((name) => [name, name])
 }
 
-// An open select is not filled again, unless its options have changed.
 function fill (select, options, value) {
-  const all = value === '' || options.some(([each]) => each === value) ? options : [...options, [value, value]]
-  if (all.map(([each]) => each).join('\n') !== [...select.options].map((each) => each.value).join('\n')) select.replaceChildren(...all.map(([each, label]) => h('option', { value: each }, line(label, 80))))
-  select.value = value
   select.classList.toggle('set', value !== '')
+  if (document.activeElement === select) return // it may be open
+  const all = value === '' || options.some(([each]) => each === value) ? options : [...options, [value, value]]
+  select.replaceChildren(...all.map(([each, label]) => h('option', { value: each, selected: each === value }, line(label, 80))))
 }

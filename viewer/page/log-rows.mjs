@@ -42,7 +42,7 @@ export function logRows (body, { show, address }) {
     const name = line(`${first.request.method} ${first.request.url}`, 120)
     const twist = button(icon('play'), () => {
       both.hidden = !both.hidden
-      both.replaceChildren(...both.hidden ? [] : [link(last, textOf(last)), link(first, textOf(first))])
+      both.replaceChildren(...both.hidden ? [] : [link(last, textOf(last), other), link(first, textOf(first))])
       twist.setAttribute('aria-expanded', String(!both.hidden))
     }, { class: 'bare', 'aria-expanded': 'false', 'aria-label': `Both lines of ${name}` })
     return { order, other, element: h('div.log-row', null, twist, link(last, requestText(first.request, last.request), other), both) }
@@ -72,8 +72,9 @@ export function logRows (body, { show, address }) {
     if (order !== '') linkOf(order)?.setAttribute('aria-current', 'true')
   }
 
-  /** The arrow keys move between rows and open those of two lines. The panel follows. */
+  /** The arrow keys move between rows, and expand those of two lines. The panel follows. */
   function key ({ key }, follow) {
+    if (document.activeElement.closest('.panel')) return false
     const links = [...body.querySelectorAll('.log')]
     const index = links.indexOf(document.activeElement.closest('.log'))
     const direction = { ArrowDown: 1, ArrowUp: -1 }[key]
