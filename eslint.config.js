@@ -13,7 +13,7 @@ const IS_LAYOUT = /^neostandard\/style/
 
 // The browser globals that the viewer's page may use.
 const BROWSER = ['window', 'document', 'location', 'history', 'navigator', 'localStorage', 'fetch', 'EventSource', 'URL', 'URLSearchParams', 'Blob', 'CSS',
-  'matchMedia', 'getComputedStyle', 'requestAnimationFrame', 'ResizeObserver', 'setTimeout', 'clearTimeout']
+  'matchMedia', 'getComputedStyle', 'requestAnimationFrame', 'ResizeObserver', 'MutationObserver', 'IntersectionObserver', 'setTimeout', 'clearTimeout']
 
 const configs = [
   ...neostandard({

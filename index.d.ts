@@ -256,8 +256,8 @@ declare namespace lightTrace {
     /** An object, Map or Headers. Overrides the same headers from variables. Never logged. @default OTEL_EXPORTER_OTLP_HEADERS */
     headers?: Record<string, string> | Iterable<[string, string]> | undefined
     /**
-     * `'none'`, `'gzip'` or `'zstd'`, off the main thread. light-trace uses gzip instead of zstd before Node 22.15, and if the collector
-     * rejects zstd (400 or 415).
+     * `'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd falls back to gzip before Node 22.15, and if the collector rejects it (400
+     * or 415).
      * @default OTEL_EXPORTER_OTLP_COMPRESSION, 'none'
      */
     compression?: 'none' | 'gzip' | 'zstd' | undefined
@@ -280,12 +280,12 @@ declare namespace lightTrace {
   export interface KeepOptions {
     /** Export unsampled requests that fail. @default false */
     errors?: boolean | undefined
-    /** Export unsampled requests whose client disconnects before the response. Any client can trigger these. @default false */
+    /** Export unsampled requests whose client disconnects before the response. Any client can cause this. @default false */
     aborted?: boolean | undefined
     /** Export unsampled requests that are slow (`slow.afterMs`). @default false */
     slow?: boolean | undefined
     /**
-     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. Not needed with `errors`, `aborted`, `slow` or
+     * Export unsampled requests for which your code calls `request.trace.keep(reason)`. Always on with `errors`, `aborted`, `slow` or
      * `recorder`.
      * @default false
      */
@@ -306,7 +306,7 @@ declare namespace lightTrace {
 
   /** What the recorder holds, and when it takes a snapshot by itself. See docs/sampling.md. */
   export interface RecorderOptions {
-    /** Memory for these spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest. @default 8388608 */
+    /** Memory for recorded spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest. @default 8388608 */
     maxBytes?: number | undefined
     /** How many seconds a snapshot covers by default. @default 10 */
     seconds?: number | undefined
@@ -319,8 +319,8 @@ declare namespace lightTrace {
   /** When a request is slow, and what is recorded about it. See docs/slow.md. */
   export interface SlowOptions {
     /**
-     * From this duration on, in milliseconds, a span records what its request waited for (docs/slow.md). Failed and kept requests record it
-     * from 20 ms. `0`: every request. The attributes are `light_trace.time.*`.
+     * Minimum duration of a slow request, in milliseconds. Its span records what it waited for (docs/slow.md). Failed and kept requests
+     * record this from 20 ms. `0`: every request. The attributes are `light_trace.time.*`.
      * @default LIGHT_TRACE_SLOW_AFTER_MS, 250
      */
     afterMs?: number | undefined
@@ -339,8 +339,8 @@ declare namespace lightTrace {
     /** Response headers to record, except credential headers. @default [] */
     response?: string[] | undefined
     /**
-     * Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace
-     * other attributes.
+     * Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, at most 256 characters a value. Never
+     * replaces other attributes.
      * @default []
      */
     baggage?: string[] | undefined
@@ -421,7 +421,7 @@ declare namespace lightTrace {
     /** Record the GraphQL operation as `graphql.document`, with `?` for its values. @default false */
     graphqlDocuments?: boolean | undefined
     /**
-     * Record the first identical calls under a span; aggregate the rest (docs/outbound.md) into one span. `true`: `{ after: 10 }`.
+     * Record the first identical calls under a span, and aggregate the rest (docs/outbound.md) into one span. `true`: `{ after: 10 }`.
      * @default false
      */
     fold?: FoldOptions | boolean | undefined
@@ -444,8 +444,8 @@ declare namespace lightTrace {
     /** Maximum number of lines exported per second and level. @default 10000 */
     maxPerSecond?: number | undefined
     /**
-     * Level, for example `'debug'`. Lines at or above it that the logger would not print are held, and printed only if the request fails or
-     * is slow. `false`: none.
+     * Lowest level to hold, for example `'debug'`. light-trace holds a request's lines from this level up to the logger's own, and prints
+     * them only if the request fails or is slow.
      * @default false
      */
     buffer?: string | false | undefined
@@ -453,7 +453,7 @@ declare namespace lightTrace {
 
   /** When the event loop counts as blocked. See docs/slow.md. */
   export interface BlockedLoopOptions {
-    /** Minimum block in milliseconds, 20 or more. @default 100 */
+    /** Shortest block to record, in milliseconds; 20 or more. @default 100 */
     afterMs?: number | undefined
   }
 
@@ -462,7 +462,7 @@ declare namespace lightTrace {
     /** Memory for undelivered spans, in bytes. @default 33554432 */
     maxBytes?: number | undefined
     /**
-     * Maximum milliseconds that spans wait to be exported together. Waits start at 2 ms, and double up to this maximum.
+     * Maximum milliseconds that spans wait to be exported. The wait starts at 2 ms and doubles each time.
      * @default OTEL_BSP_SCHEDULE_DELAY, 1000
      */
     flushDelayMs?: number | undefined
@@ -496,7 +496,7 @@ declare namespace lightTrace {
      */
     temporality?: 'cumulative' | 'delta' | 'lowmemory' | undefined
     /**
-     * Measurements kept as exemplars, with trace and span ids: `'trace_based'`, `'always_on'` or `'always_off'`.
+     * Measurements to export as exemplars, with trace and span ids: `'trace_based'`, `'always_on'` or `'always_off'`.
      * @default OTEL_METRICS_EXEMPLAR_FILTER, 'trace_based'
      */
     exemplars?: 'trace_based' | 'always_on' | 'always_off' | undefined
@@ -515,20 +515,20 @@ declare namespace lightTrace {
   /** Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted. */
   export interface LimitsOptions {
     /**
-     * Attributes of a span. light-trace's own take precedence.
+     * Maximum attributes of a span. light-trace's own take precedence.
      * @default OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT, OTEL_ATTRIBUTE_COUNT_LIMIT, 128
      */
     attributes?: number | undefined
     /**
-     * Characters of a string value. Longer strings are truncated.
+     * Maximum characters of a string value. Longer strings are truncated.
      * @default OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT, OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT, 16384
      */
     attributeValueLength?: number | undefined
-    /** Events of a span. @default OTEL_SPAN_EVENT_COUNT_LIMIT, 128 */
+    /** Maximum events of a span. @default OTEL_SPAN_EVENT_COUNT_LIMIT, 128 */
     events?: number | undefined
-    /** Links of a span. @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
+    /** Maximum links of a span. @default OTEL_SPAN_LINK_COUNT_LIMIT, 128 */
     links?: number | undefined
-    /** Sampled requests per second, including those that the caller sampled. @default Infinity */
+    /** Maximum sampled requests per second, including those sampled by callers. @default Infinity */
     sampledPerSecond?: number | undefined
   }
 
@@ -564,8 +564,8 @@ declare namespace lightTrace {
      */
     exporter?: 'otlp' | 'otlp/stdout' | 'console' | 'none' | ExporterOptions | undefined
     /**
-     * Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter. If you set `exporter` in code too, both receive the
-     * spans.
+     * Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter, unless you also set `exporter` in code: then both receive
+     * the spans.
      */
     spanProcessors?: SpanProcessor[] | undefined
     /** An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider. */
@@ -573,15 +573,16 @@ declare namespace lightTrace {
     /** Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works. @default true */
     registerGlobals?: boolean | undefined
     /**
-     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.
+     * `'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK Sampler. A caller's sampled flag takes precedence
+     * over all but the Sampler.
      * @default OTEL_TRACES_SAMPLER, 'always_on'
      */
     sampler?: SamplerOption | undefined
     /** Exports unsampled requests (docs/sampling.md) that failed or were slow. `true`: `{ errors: true }`. @default false */
     keep?: KeepOptions | boolean | undefined
     /**
-     * When a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log lines.
-     * `false`: no request is slow.
+     * Defines when a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log
+     * lines. `false`: no request is slow.
      * @default { afterMs: 250 }
      */
     slow?: SlowOptions | boolean | undefined
@@ -608,7 +609,7 @@ declare namespace lightTrace {
      */
     headers?: HeadersOptions | undefined
     /**
-     * More query parameters to record as `REDACTED`: an array of names, or a function that decides about all of them. Applies to
+     * More query parameters to record as `REDACTED`: an array of names, or a function that replaces the built-in list. Applies to
      * `url.query`, and to the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each
      * decoded name.
      * @default []
@@ -619,7 +620,7 @@ declare namespace lightTrace {
     /** Initial attributes of each request's span: an object, which costs nothing per request, or `(request) => attributes`. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
     /**
-     * Attributes that no span, event, link, log record or metric may contain: keys such as `'client.address'`, or prefixes such as
+     * Attributes to leave out of everything that light-trace exports: keys such as `'client.address'`, or prefixes such as
      * `'network.peer.*'`. See docs/privacy.md. In log records, nested members too, by their path: `req.remoteAddress`. `service.name` and
      * `telemetry.sdk.*` stay.
      * @default []
@@ -663,17 +664,17 @@ declare namespace lightTrace {
   export type RouteTraceOptions = {
     /** A string, or `(request) => string`. */
     spanName?: string | ((request: FastifyRequest) => string) | undefined
-    /** An object, or `(request) => attributes`. Added to the attributes of the option. */
+    /** An object, or `(request) => attributes`. Added to those of the option `attributes`. */
     attributes?: Attributes | ((request: FastifyRequest) => Attributes) | undefined
-    /** `handler` and `hooks`. Replaces the option. */
+    /** `handler` and `hooks`. Replaces the option `spans`. */
     spans?: Pick<SpansOptions, 'handler' | 'hooks'> | boolean | undefined
-    /** Replaces the option. */
+    /** Replaces the option `sampler`. */
     sampler?: SamplerOption | undefined
-    /** `afterMs`. Replaces the option. */
+    /** `afterMs`. Replaces the option `slow`. */
     slow?: Pick<SlowOptions, 'afterMs'> | boolean | undefined
     /** `false`: metrics (docs/metrics.md) ignore this route. @default true */
     metrics?: boolean | undefined
-    /** Like the option. `true` means `trace: false`. */
+    /** Like the option `ignore`. `true` means `trace: false`. */
     ignore?: boolean | IgnoreOption | undefined
   }
   // options:end

@@ -83,26 +83,26 @@ const withBaselineOfTheirOwn = [
 const asksCaller = ['proxied', 'fresh'] // these get one more case: the floor of any tracer or logger that records the client
 const others = [
   { name: 'agents', label: 'another user agent with each request', headers: userAgent },
-  { name: 'few-agents', label: 'four user agents that take turns', headers: fewUserAgents },
+  { name: 'few-agents', label: 'four user agents in turn', headers: fewUserAgents },
   { name: 'proxied', label: '`trustProxy`, another client with each request', headers: forwarded, options: { fastify: { trustProxy: true } } },
   { name: 'fresh', label: 'a connection for each request', isFresh: true },
-  { name: 'addresses', label: 'a connection for each request, each from another address', isFresh: 'elsewhere' },
+  { name: 'addresses', label: 'a connection for each request, from another address each time', isFresh: 'elsewhere' },
   { name: 'hosts', label: 'another host with each request', headers: { Host: 'tenant-{n}.example:3000' } },
-  { name: 'many-hosts', label: 'a hundred hosts that take turns', headers: { Host: 'tenant-{h}.example:3000' } },
+  { name: 'many-hosts', label: 'a hundred hosts in turn', headers: { Host: 'tenant-{h}.example:3000' } },
   { name: 'query', label: 'a query', route: 'query' },
   { name: 'parametric', label: 'a parametric route', route: 'parametric' },
   { name: 'propagated', label: 'traceparent, tracestate and baggage', headers: propagated },
   { name: 'missing', label: '404', route: 'missing' },
-  { name: 'statuses', label: 'eight statuses that take turns', route: 'statuses' },
-  { name: 'parameters', label: 'a query with a name that never comes again', route: 'parameters' },
-  { name: 'keys', label: 'an attribute whose key never comes again', route: 'keys' },
-  { name: 'names', label: 'a child span whose name never comes again', route: 'names', spans: 2 },
+  { name: 'statuses', label: 'eight statuses in turn', route: 'statuses' },
+  { name: 'parameters', label: 'a query with a new name each time', route: 'parameters' },
+  { name: 'keys', label: 'an attribute with a new key each time', route: 'keys' },
+  { name: 'names', label: 'a child span with a new name each time', route: 'names', spans: 2 },
   { name: 'throws', label: 'a thrown 500', route: 'throws' },
   { name: 'throws-logged', label: 'a thrown 500, logger on', route: 'throws', options: { logger: true } }
 ].flatMap(({ name, label, ...request }) => [
   { ...bare, ...request, setup: 'server/setups/bare-kept-tick', name: `bare-${name}`, label: `Fastify, ${label}`, against: `bare-${name}`, spans: 0 },
   { ...lightTrace, ...request, name: `lighttrace-${name}`, label: `light-trace, ${label}`, against: `bare-${name}` },
-  ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ who calls, ${label}`, against: `bare-${name}` }] : []
+  ...asksCaller.includes(name) ? [{ ...bare, ...request, setup: 'server/setups/asks-caller', name: `asks-${name}`, label: `+ the client's address, ${label}`, against: `bare-${name}` }] : []
 ])
 
 // The real request, which does what a typical request does: the headline of npm run bench:instructions.
@@ -115,9 +115,9 @@ const realRequest = [
   { ...rival, ...real, name: 'stock-real', label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request', setup: 'server/setups/node-sdk', options: { real: true }, env: { ...rival.env, OTEL_METRICS_EXPORTER: 'otlp' }, spans: { least: 3 } }
 ].map((testCase) => ({ ...testCase, against: 'bare-real' })).concat([
   { name: 'proxied', label: 'behind a proxy, another client each time', headers: { ...forwarded, ...traceparent }, options: { fastify: { trustProxy: true } } },
-  { name: 'pg', label: 'a query of PostgreSQL in place of it', service: 'postgresql' },
-  { name: 'pg-texts', label: 'a query of PostgreSQL whose text never comes again', service: 'postgresql', options: { hasFreshTexts: true } },
-  { name: 'fetch', label: 'a fetch in place of it', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
+  { name: 'pg', label: 'a PostgreSQL query instead of the Redis GET', service: 'postgresql' },
+  { name: 'pg-texts', label: 'a PostgreSQL query with a new text each time', service: 'postgresql', options: { hasFreshTexts: true } },
+  { name: 'fetch', label: 'a fetch instead of the Redis GET', service: undefined, route: 'checkoutFetch', options: { fetches: true } }
 ].flatMap(({ name, label, options, ...request }) => [
   { ...bare, ...real, ...request, name: `bare-real-${name}`, against: `bare-real-${name}`, label: `Fastify, a real request, ${label}`, setup: 'server/setups/bare-kept-tick', options: { logger: { isSync: true }, ...options } },
   { ...floor, ...real, ...request, name: `floor-real-${name}`, against: `bare-real-${name}`, label: `The floor of a real request, ${label}`, setup: 'server/setups/real-floor', options },
@@ -127,7 +127,7 @@ const realRequest = [
 // Simulates fifty requests per second. For other rates: npm run bench:growth -- --table rates.
 const lightLoad = [
   { ...bare, name: 'bare-light-load', label: 'Fastify, fifty requests a second', options: { work: 'rates' } },
-  { ...lightTrace, name: 'lighttrace-light-load', label: 'light-trace, fifty requests a second: their samples and POSTs', options: { work: 'rates', isTraced: true, n: 50 } }
+  { ...lightTrace, name: 'lighttrace-light-load', label: 'light-trace, fifty requests a second, with samples and POSTs', options: { work: 'rates', isTraced: true, n: 50 } }
 ].map((testCase) => ({ ...testCase, setup: 'server/setups/growth', route: 'growth', against: 'bare-light-load' }))
 
 // Part of the cost of a thrown error is reading its stack, which Fastify alone does not do.
@@ -139,7 +139,7 @@ const logLines = [
   { ...lightTrace, name: 'lighttrace-lines', label: 'light-trace, ten log lines with its ids', route: 'lines', options: { logger: { isSync: true } }, against: 'bare-lines' },
   { ...lightTrace, name: 'lighttrace-lines-exported', label: 'light-trace, ten log lines exported', route: 'lines', options: { logger: { isSync: true }, plugin: { logs: { export: true, maxPerSecond: 1e9 } } }, against: 'bare-lines' },
   { ...rival, name: 'stock-lines-exported', label: 'NodeSDK with http, @fastify/otel and pino, ten log lines exported', route: 'lines', setup: 'server/setups/node-sdk', options: { lines: true }, env: { ...rival.env, OTEL_LOGS_EXPORTER: 'otlp' }, spans: { least: 2 }, against: 'bare-lines' },
-  { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that nobody writes', route: 'debug', options: { logger: { isSync: true } }, against: 'lighttrace-debug' },
+  { ...lightTrace, name: 'lighttrace-debug', label: 'light-trace, ten debug lines that are not written', route: 'debug', options: { logger: { isSync: true } }, against: 'lighttrace-debug' },
   { ...lightTrace, name: 'lighttrace-debug-held', label: 'light-trace, ten debug lines held', route: 'debug', options: { logger: { isSync: true }, plugin: { logs: { buffer: 'debug' } } }, against: 'lighttrace-debug' },
   { ...lightTrace, name: 'lighttrace-debug-printed', label: 'light-trace, ten debug lines printed', route: 'debug', options: { logger: { level: 'debug', isSync: true } }, against: 'lighttrace-debug' }
 ]

@@ -26,7 +26,7 @@ function caseNamed (table, name) {
 }
 
 function whyNot ({ setup, minNode = 0, node = HEADLINE_NODE }) {
-  if (setup.endsWith('/light-trace') && !fs.existsSync(path.join(root, 'index.js'))) return `there is no index.js in ${root}`
-  if (node < minNode) return `it wants Node ${minNode}`
+  if (setup.endsWith('/light-trace') && !fs.existsSync(path.join(root, 'index.js'))) return `${root} has no index.js`
+  if (node < minNode) return `it needs Node ${minNode}`
   return undefined
 }

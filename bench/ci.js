@@ -54,7 +54,7 @@ async function main () {
     for (const figure of again) lower(figures.find(({ name }) => name === figure.name), figure)
   }
   const verdicts = judge(figures, bounds)
-  for (const { holds, sentence } of verdicts) console.log(`${holds ? 'ok    ' : 'FALLEN'} ${sentence}`)
+  for (const { holds, sentence } of verdicts) console.log(`${holds ? 'ok    ' : 'FAILED'} ${sentence}`)
   const fallen = verdicts.filter(({ holds }) => !holds).length
   console.log(`${verdicts.length - fallen} passed, ${fallen} failed`)
   if (fallen > 0) process.exitCode = 1

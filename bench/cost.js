@@ -83,13 +83,13 @@ async function main () {
   })
   const steps = chooseSteps(values)
   if (values.list) return console.table(steps.map(([name, minutes, args]) => ({ name, minutes, command: commandOf(args) })))
-  if (describeCommit(ROOT).dirty) throw new Error('commit first: rows are published with the commit that they were measured at')
+  if (describeCommit(ROOT).dirty) throw new Error('commit first: each row is published with the commit that it measured')
   const until = Date.now() + Number(values.minutes) * 60_000
-  const told = []
-  for (const [name, minutes, args] of steps) told.push(await runStep(name, minutes, args, until))
+  const results = []
+  for (const [name, minutes, args] of steps) results.push(await runStep(name, minutes, args, until))
   const { code } = await run(process.execPath, ['bench/report/publish.js'], { cwd: ROOT })
-  console.table(told)
-  if (code !== 0 || told.some(({ result }) => result !== 'done')) process.exitCode = 1
+  console.table(results)
+  if (code !== 0 || results.some(({ result }) => result !== 'done')) process.exitCode = 1
 }
 
 function chooseSteps ({ only: chosen, readme, from }) {
@@ -103,7 +103,7 @@ function chooseSteps ({ only: chosen, readme, from }) {
 
 async function runStep (name, minutes, args, until) {
   const left = until - Date.now()
-  if (left < minutes * 60_000) return { name, result: 'not begun', minutes: 0 }
+  if (left < minutes * 60_000) return { name, result: 'not started', minutes: 0 }
   console.log(`${new Date().toISOString()} ${name}: ${commandOf(args)}`)
   const started = Date.now()
   const { code } = await run(process.execPath, [path.join('bench', args[0]), ...args.slice(1)], { cwd: ROOT, live: true, ...Number.isFinite(left) && { deadlineMs: left } })

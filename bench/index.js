@@ -11,6 +11,6 @@ else if (BENCHES.includes(name)) {
   process.argv.splice(2, 1)
   require(`./${name}`)
 } else {
-  console.error(`no bench is called "${name}"; there are ${BENCHES.join(', ')}, and those of bench/README.md`)
+  console.error(`no bench is called "${name}"; there are ${BENCHES.join(', ')}; bench/README.md lists the others`)
   process.exitCode = 1
 }

@@ -47,7 +47,7 @@ async function main () {
     { node: { type: 'string', multiple: true, default: [String(HEADLINE_NODE)] }, route: { type: 'string', default: 'hello' }, case: text, against: text }
   )
   if (!ROUTES.includes(values.route)) throw new Error(`--route takes ${ROUTES.join(' or ')}, not "${values.route}"`)
-  if (values.publish && (values.case ?? values.against) !== undefined) throw new Error('--publish takes the whole table, without --case and --against')
+  if (values.publish && (values.case ?? values.against) !== undefined) throw new Error('--publish needs the whole table, without --case and --against')
   const there = values.against && folderOf(values.against)
   const machine = describeMachine() // before this process is pinned to a core
   for (const node of values.node.map(Number)) {

@@ -14,50 +14,50 @@ const MB = 1e6
 const PERCENT = 100
 const GC = KINDS.indexOf('gc')
 
-const STREAMS = "the collector's socket: Node's stream functions serve it beside the server's own and compare classes from then on, as with any connection that an application has"
-const WAITS = 'a response that waits for its turn is followed until then, with its span and its context, which a young collection copies'
-const YOUNG = "most of it is V8's young generation, which V8 doubles when what was alive at its collections adds up to its size: bare hello world gets there after many times as many requests"
+const STREAMS = "the collector's socket: from then on, Node's stream functions serve two classes of sockets and have to check for both, as with any connection that an application opens"
+const WAITS = 'a response that waits for its turn is tracked until then, so its span and context survive a young-generation collection, which copies them'
+const YOUNG = "most of it is V8's young generation. V8 doubles it when the objects that survived its collections add up to its size; Fastify alone gets there after many times as many requests"
 
 const targets = [
   ...byInstructions([
-    ['ten pipelined, over bare', 5800, of('pipelined'), 'as one by one; a response that waits has one object more, and a listener of its finish'],
-    ['ten pipelined, no request sampled, over bare', 2500, of('unsampled-pipelined'), 'as one by one, and a listener of the finish, so that what listens to it runs in its own request'],
-    ['a real request, over bare', 22500, of('real'), 'three spans, each with its ids, its clock and its bytes; what node-redis, pino and Node do as soon as anybody listens, writes ids or enters a context, which is the floor; and the metrics'],
-    ['a real request, over its floor', undefined, of('real', 'floor-real'), 'as above: the floor is a fifth of it'],
-    ['a real request that its caller did not sample, over bare', 14000, of('real-unsampled'), 'the floor; the hook, the caller and the ids; the metrics, which follow each request and its call to their ends, with all that node-redis does as soon as anybody listens; and the connection to the collector beside it'],
-    ['another user agent with each request, over bare', 8000, of('agents'), 'the attributes of the caller are written anew'],
-    ['`trustProxy` and another client with each request, over bare', 9300, of('proxied'), "Fastify's getters of ip, host and protocol read the forwarded headers each time"],
-    ['a connection for each request, over bare', 15500, of('fresh'), 'the address and the port are asked of the kernel, and all attributes of the connection are written anew'],
-    ['a query, over bare', 8000, of('query'), 'each name and value is looked at before it leaves the process, and path and query are attributes'],
-    ['every request sampled and delivered, over bare', 5200, of('delivered'), `the floor, which no tracer of requests can do without; the span; its bytes; and ${STREAMS}`],
-    ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; then a look at the route and at the caller, the sampler, and an id for what the request calls'],
-    ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has its `request.trace` and its context, with which a caller\'s trace is handed on: the hook, the record and the context of the floor'],
-    ["with a caller's `traceparent`, more than without", 400, of('traceparent', 'delivered'), 'the header is copied into memory, and each of its characters is checked before anything of it gets into a trace'],
-    ['collector down, buffer below half, more than delivered', 300, of('down', 'delivered'), 'what nobody takes stays in memory, which has to be taken from the system; and now and then an attempt to connect. Not in it: V8 collects its whole heap each time some 8 MiB of new memory hang on it, which the buffer does twice until it is half full, and then once a while'],
-    ['with metrics, sampled, more than without', 250, of('metrics'), 'the series of the route and status is found, and its sum, its count, its bucket and its exemplar are kept; a part of a collection is in it'],
-    ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics nothing follows such a request to its end: with them it has a record, its end, which Node tells of, a second look at the clock, and a connection to the collector beside it']
+    ['ten pipelined, over bare', 5800, of('pipelined'), 'as one at a time; a waiting response has one more object and a `finish` listener'],
+    ['ten pipelined, no request sampled, over bare', 2500, of('unsampled-pipelined'), 'as one at a time, and a `finish` listener, so that other listeners run in the context of their own request'],
+    ['a real request, over bare', 22500, of('real'), 'three spans, each with ids, timestamps and bytes; the floor: what node-redis, pino and Node do as soon as any code subscribes, writes ids or enters a context; and metrics'],
+    ['a real request, over its floor', undefined, of('real', 'floor-real'), 'as above'],
+    ['a real request that its caller did not sample, over bare', 14000, of('real-unsampled'), 'the floor; the hook, the trace headers and the ids; metrics, which follow the request and its call to their ends, with what node-redis does as soon as any code subscribes; and the connection to the collector'],
+    ['another user agent with each request, over bare', 8000, of('agents'), 'the attributes of the client are encoded again'],
+    ['`trustProxy` and another client with each request, over bare', 9300, of('proxied'), "Fastify's getters for ip, host and protocol parse the forwarded headers each time"],
+    ['a connection for each request, over bare', 15500, of('fresh'), 'the kernel is asked for address and port, and all attributes of the connection are encoded again'],
+    ['a query, over bare', 8000, of('query'), 'each name and value is checked for credentials, and path and query are two attributes'],
+    ['every request sampled and delivered, over bare', 5200, of('delivered'), `the floor, which every tracer needs; the span; its bytes; and ${STREAMS}`],
+    ['no request sampled, over bare', 1900, of('unsampled'), 'the hook, the record and the context of the floor; the route, the trace headers, the sampler, and ids for outgoing calls'],
+    ['off (`OTEL_SDK_DISABLED`), over bare', 1000, of('disabled'), 'a request still has `request.trace` and its context, which pass on a caller\'s trace: the hook, the record and the context of the floor'],
+    ["with a caller's `traceparent`, more than without", 400, of('traceparent', 'delivered'), 'the header is copied into memory, and each character is checked'],
+    ['collector down, buffer below half, more than delivered', 300, of('down', 'delivered'), 'spans that are not sent stay in memory, which has to be allocated; and a few attempts to connect. Not included: V8 collects its whole heap after every 8 MiB or so of new external memory, which happens twice until the buffer is half full, and rarely after that'],
+    ['with metrics, sampled, more than without', 250, of('metrics'), 'finding the series of the route and status, and updating its sum, count, bucket and exemplar; and a share of collecting the metrics'],
+    ['with metrics, no request sampled, more than without', 1500, of('metrics-unsampled'), 'without metrics, nothing follows an unsampled request to its end. With metrics, it has a record, a `close` listener, a second clock reading, and a connection to the collector']
   ]),
   ...byInstructions([['Node 26: every request sampled and delivered, over bare', undefined, of('delivered'), 'as on Node 24']], 26),
-  ...byInstructions([['Node 22: a real request, over its floor', undefined, of('real', 'floor-real'), 'as on Node 24, and the context is followed by async_hooks']], 22),
+  ...byInstructions([['Node 22: a real request, over its floor', undefined, of('real', 'floor-real'), 'as on Node 24, and async_hooks, which follow the context']], 22),
   ...byInstructions([['Node 20: a real request, over its floor', undefined, of('real', 'floor-real'), 'as on Node 22']], 20),
   ...byInstructions([
-    ['Node 22: every request sampled and delivered, over the floor', undefined, of('delivered', 'floor'), 'light-trace enters the context by `run`, since on async_hooks the `enterWith` of the floor would leave it on the connection, for the next request to see; and what sends the spans is followed by async_hooks too'],
+    ['Node 22: every request sampled and delivered, over the floor', undefined, of('delivered', 'floor'), 'light-trace enters the context by `run`, because on async_hooks the `enterWith` of the floor would leave it on the connection, where the next request could see it; and async_hooks follow the export too'],
     ['Node 22: the floor, with its async_hooks, over bare', undefined, of('floor')]
   ], 22),
   ...byInstructions([
     ['Node 20: every request sampled and delivered, over the floor', undefined, of('delivered', 'floor')],
     ['Node 20: the floor, with its async_hooks, over bare', undefined, of('floor')]
   ], 20),
-  { label: 'NodeSDK with http, @fastify/otel, redis and pino, a real request, in times of what light-trace costs', unit: '× the instructions', measured: timesOurs('stock-real', 'real'), why: 'what a tracer can do without is small by now; the floor is in both' },
+  { label: "NodeSDK with http, @fastify/otel, redis and pino, a real request, as a multiple of light-trace's cost", unit: '× the instructions', measured: timesOurs('stock-real', 'real'), why: 'both include the floor' },
   { label: 'ten in flight on each of a hundred connections: throughput', unit: '× bare', digits: 2, atLeast: 0.91, measured: ofSeeds(10, 'relativeRps'), why: WAITS },
   { label: 'the same: CPU time', unit: '× bare', digits: 2, atMost: 1.12, measured: ofSeeds(10, 'relativeCpu'), why: WAITS },
-  { label: 'one at a time on each: throughput', unit: '× bare', digits: 2, atLeast: 0.95, measured: ofSeeds(1, 'relativeRps'), why: 'the server has one core and is busy with nothing else, so what the CPU time is more, the throughput is less; the collector shares a core with the load' },
-  { label: 'the same: CPU time', unit: '× bare', digits: 2, atMost: 1.07, measured: ofSeeds(1, 'relativeCpu'), why: `the instructions above, and memory that is touched: a span is written once, read once by the kernel, and ${STREAMS}` },
+  { label: 'one at a time on each: throughput', unit: '× bare', digits: 2, atLeast: 0.95, measured: ofSeeds(1, 'relativeRps'), why: 'the server has one core and nothing else to do, so throughput falls as CPU time rises; the collector shares a core with the load' },
+  { label: 'the same: CPU time', unit: '× bare', digits: 2, atMost: 1.07, measured: ofSeeds(1, 'relativeCpu'), why: `the instructions above, and access to memory: a span is written once and read once by the kernel; and ${STREAMS}` },
   { label: 'the same: RSS at full load, over bare', unit: 'MB', digits: 0, atMost: 30, measured: ofSeeds(1, 'overRssMB'), why: YOUNG },
-  { label: 'functions that V8 gives up again, more than in bare', unit: 'functions', digits: 0, atMost: 5, measured: ({ v8 }) => single(row(v8, 'delivered')?.over.deoptimisations), why: `${STREAMS}; V8 gives up what it had compiled for the one class only` },
-  { label: 'bytes allocated, over the floor', unit: 'bytes', digits: 0, atMost: 400, measured: ({ v8 }) => single(row(v8, 'delivered')?.bytes - row(v8, 'floor')?.bytes), why: 'the context and the span are objects, and an object has a field for each thing that it knows' },
-  { label: "start, in instructions of Fastify's own", unit: '%', digits: 1, atMost: 8, measured: ({ startupInstructions }) => single(PERCENT * startupInstructions?.rows['lighttrace-100'].ready[2]), why: 'what a registration loads is what its options, its hooks and its first request need: later it would be the first request that waits' },
-  { label: 'installed size of light-trace and fastify-plugin', unit: 'MB', digits: 2, atMost: 1, measured: ({ sizes }) => single(sizes?.installedBytes.lighttrace / MB), why: 'the viewer, types and documentation come with it' }
+  { label: 'functions that V8 deoptimises, more than in bare', unit: 'functions', digits: 0, atMost: 5, measured: ({ v8 }) => single(row(v8, 'delivered')?.over.deoptimisations), why: `${STREAMS}; V8 discards code that it had compiled for one class only` },
+  { label: 'bytes allocated, over the floor', unit: 'bytes', digits: 0, atMost: 400, measured: ({ v8 }) => single(row(v8, 'delivered')?.bytes - row(v8, 'floor')?.bytes), why: 'context and span are objects with a field for each thing that they store' },
+  { label: 'start, more instructions than Fastify alone', unit: '%', digits: 1, atMost: 8, measured: ({ startupInstructions }) => single(PERCENT * startupInstructions?.rows['lighttrace-100'].ready[2]), why: 'a registration loads what its options, hooks and first request need; otherwise the first request would have to wait' },
+  { label: 'installed size of light-trace and fastify-plugin', unit: 'MB', digits: 2, atMost: 1, measured: ({ sizes }) => single(sizes?.installedBytes.lighttrace / MB), why: 'it includes the viewer, types and documentation' }
 ]
 
 module.exports = { targets, row, seedsOf, judge }

@@ -248,7 +248,7 @@ class Tracer {
     for (const part of this.parts.values()) part.settle?.()
     if (this.pipeline !== null) {
       this.pipeline.endOpen()
-      this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span')
+      this.pipeline.onLate = () => this.lostAfterClose(this.stats, 'span ended')
     }
     for (const part of this.parts.values()) part.stop?.()
     await this.ofAll((end) => end.close?.())
@@ -262,7 +262,7 @@ class Tracer {
     stats.drop('after_shutdown', 1)
     if (this.#late.has(what)) return
     this.#late.add(what)
-    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} ended after the application closed and was dropped; further ones are only counted (stats(): after_shutdown)`, what))
+    suppress(() => this.report.warn('LT_WARN_LOSS', `a ${what} after the application closed and was dropped; further ones are only counted (stats(): after_shutdown)`, what))
   }
 
   snapshot () {

@@ -50,6 +50,6 @@ function saidIn (text) {
 
 function nameIn (line) {
   const [, name] = /function ([\w$]+)|^\s*(?:async |static |get |set )*(#?[\w$]+) ?\(|^\s*(?:const |let )?(#?[\w$.]+) ?[=:]/.exec(line)?.filter((part, index) => index === 0 || part !== undefined) ?? []
-  if (name === undefined) throw new Error(`HOT, and no function follows: ${line}`)
+  if (name === undefined) throw new Error(`no function follows HOT: ${line}`)
   return name
 }

@@ -24,7 +24,7 @@ async function runCell ({ newest = {}, ...cell }, testFiles) {
   try {
     for (const [dependency, range] of Object.entries(newest)) cell.replaced = { ...cell.replaced, [dependency]: await newestOf(dependency, range) }
     if (Object.keys(newest).length > 0 && Object.entries(cell.replaced).every(([dependency, version]) => version === installedVersion(dependency))) {
-      return { passed: 0, failed: 0, line: `not run: the newest is what the cells of the Nodes have, ${JSON.stringify(cell.replaced)}` }
+      return { passed: 0, failed: 0, line: `not run: the newest version is already in the cells of the Node versions, ${JSON.stringify(cell.replaced)}` }
     }
     const directory = await prepare(cell)
     const started = Date.now()
@@ -32,7 +32,7 @@ async function runCell ({ newest = {}, ...cell }, testFiles) {
     const counts = countsOf(output, code)
     const ranOn = /^ *# running on (.*)$/m.exec(output)?.[1]
     if (ranOn === undefined) counts.failed++ // test/runtime.test.js did not run, so nothing proves where the rest ran
-    const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'nobody knows what'}`
+    const line = `${counts.passed} passed, ${counts.failed} failed, ${Math.round((Date.now() - started) / 1000)} s on ${ranOn ?? 'an unknown runtime'}`
     if (counts.failed > 0) console.log(output)
     else fs.rmSync(directory, { recursive: true })
     return { ...counts, line }

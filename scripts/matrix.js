@@ -48,7 +48,7 @@ async function main () {
   }
   const unknown = values.only?.filter((name) => !CELLS.some((cell) => cell.name === name)) ?? []
   if (unknown.length > 0) {
-    console.error(`no such cell: ${unknown.join(', ')}; there are ${CELLS.map((cell) => cell.name).join(', ')}`)
+    console.error(`unknown cell: ${unknown.join(', ')}; there are ${CELLS.map((cell) => cell.name).join(', ')}`)
     return 1
   }
   const total = { passed: 0, failed: 0 }

@@ -37,7 +37,7 @@ const OPTIONS = {
     text: 'An object, Map or Headers. Overrides the same headers from variables. Never logged.',
     type: 'Record<string, string> | Iterable<[string, string]>'
   },
-  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. light-trace uses gzip instead of zstd before Node 22.15, and if the collector rejects zstd (400 or 415)." },
+  'exporter.compression': { text: "`'none'`, `'gzip'` or `'zstd'`, off the main thread. zstd falls back to gzip before Node 22.15, and if the collector rejects it (400 or 415)." },
   'exporter.timeoutMs': { text: 'Milliseconds for one attempt, response included. `0`: no limit.' },
   'exporter.ca': { text: 'Trusted certificate authorities: PEM or a file path. Read once.', default: "`OTEL_EXPORTER_OTLP_CERTIFICATE`, Node's own", type: 'string | Buffer' },
   'exporter.cert': { text: 'Client certificate for mTLS: PEM or a file path. Read once.', type: 'string | Buffer' },
@@ -46,35 +46,35 @@ const OPTIONS = {
     text: '`true`: send credential headers over `http:` to other machines too.',
     more: '`authorization`, `api-key` and names with `token` are among them.'
   },
-  spanProcessors: { text: 'Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter. If you set `exporter` in code too, [both receive the spans](#where-spans-go).', type: 'SpanProcessor[]' },
+  spanProcessors: { text: 'Span processors of OpenTelemetry SDK 2.x or 3.x. They replace the exporter, unless you also set `exporter` in code: then [both receive the spans](#where-spans-go).', type: 'SpanProcessor[]' },
   tracerProvider: { text: 'An OpenTelemetry SDK provider that creates the spans. `false`: ignore the globally registered provider.', type: 'TracerProvider | false' },
   registerGlobals: { text: 'Register with `@opentelemetry/api` if nothing else has, so that `trace.getTracer()` works.' },
   sampler: {
-    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK sampler. A caller's sampled flag takes precedence.",
+    text: "`'always_on'`, `'always_off'`, a ratio from 0 to 1, `{ perSecond: 50 }`, or an SDK Sampler. A caller's sampled flag takes precedence over all but the Sampler.",
     default: "`OTEL_TRACES_SAMPLER`, `'always_on'`",
     type: 'SamplerOption'
   },
-  'sampler.perSecond': { text: 'Approximate number of traces started per second. Rare routes are sampled fully; busy routes share the rest.' },
+  'sampler.perSecond': { text: 'Approximate number of new traces to sample per second. Rare routes are sampled fully; busy routes share the rest.' },
   keep: { text: 'Exports [unsampled requests](sampling.md#keep) that failed or were slow. `true`: `{ errors: true }`.' },
   'keep.errors': { text: 'Export unsampled requests that fail.' },
-  'keep.aborted': { text: 'Export unsampled requests whose client disconnects before the response. Any client can trigger these.' },
+  'keep.aborted': { text: 'Export unsampled requests whose client disconnects before the response. Any client can cause this.' },
   'keep.slow': { text: 'Export unsampled requests that are slow (`slow.afterMs`).' },
-  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. Not needed with `errors`, `aborted`, `slow` or `recorder`.' },
+  'keep.asked': { text: 'Export unsampled requests for which your code calls `request.trace.keep(reason)`. Always on with `errors`, `aborted`, `slow` or `recorder`.' },
   'keep.maxPerSecond': { text: 'Approximate maximum number of kept requests per second. Beyond it, light-trace exports a sample, with an [adjusted sampling threshold](sampling.md#keep).' },
   'keep.recorder': {
     text: 'Holds the latest spans of unsampled requests [in memory](sampling.md#the-recorder). `true`: `{}`. Not allowed in `configFile`.',
     more: '`lightTrace.snapshot()` and `request.trace.keep()` export them.'
   },
-  'keep.recorder.maxBytes': { text: 'Memory for these spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest.' },
+  'keep.recorder.maxBytes': { text: 'Memory for recorded spans in bytes, in addition to `buffer.maxBytes`. New spans overwrite the oldest.' },
   'keep.recorder.seconds': { text: 'How many seconds a snapshot covers by default.' },
   'keep.recorder.errorsPerSecond': { text: 'Take a snapshot after about this many 5xx responses in a second. `0`: never.' },
   'keep.recorder.blockedLoop': { text: 'Take a snapshot when the event loop is blocked. Requires `slow.blockedLoop`.' },
   slow: {
-    text: 'When a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log lines. `false`: no request is slow.',
+    text: 'Defines when a request is slow, and what its span then records. `keep.slow` exports slow requests; `logs.buffer` prints their log lines. `false`: no request is slow.',
     default: '`{ afterMs: 250 }`'
   },
   'slow.afterMs': {
-    text: 'From this duration on, in milliseconds, a span records [what its request waited for](slow.md). Failed and kept requests record it from 20 ms. `0`: every request.',
+    text: 'Minimum duration of a slow request, in milliseconds. Its span records [what it waited for](slow.md). Failed and kept requests record this from 20 ms. `0`: every request.',
     more: 'The attributes are `light_trace.time.*`.',
     default: '`LIGHT_TRACE_SLOW_AFTER_MS`, `250`'
   },
@@ -82,7 +82,7 @@ const OPTIONS = {
     text: 'Records [the line that blocked the event loop](slow.md#the-line-that-blocked-the-loop) on the requests that waited for it. `true`: `{ afterMs: 100 }`.',
     more: 'A worker watches the event loop while requests are open.'
   },
-  'slow.blockedLoop.afterMs': { text: 'Minimum block in milliseconds, 20 or more.' },
+  'slow.blockedLoop.afterMs': { text: 'Shortest block to record, in milliseconds; 20 or more.' },
   configFile: {
     text: 'Path of a JSON file that overrides [some of these options](#changes-without-a-deploy) while the application runs.',
     more: 'It is read again after each change and on SIGHUP. A missing or invalid file is ignored, with a warning.'
@@ -99,7 +99,7 @@ const OPTIONS = {
   'headers.request': { text: 'Request headers to record, except [credential headers](#what-a-span-holds).', type: 'string[]' },
   'headers.response': { text: 'Response headers to record, except credential headers.', type: 'string[]' },
   'headers.baggage': {
-    text: "Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, 256 characters each. They never replace other attributes.",
+    text: "Baggage keys to record on the request's span: `['tenant.id']`. Only from trusted callers, at most 256 characters a value. Never replaces other attributes.",
     type: 'string[]'
   },
   'headers.serverTiming': {
@@ -107,7 +107,7 @@ const OPTIONS = {
     more: 'Existing entries stay. It adds `trace;desc=…` (W3C Trace Context level 3) and `traceparent;desc="…"`.'
   },
   redactQuery: {
-    text: 'More query parameters to record as `REDACTED`: an array of names, or a function that [decides about all of them](#what-a-span-holds).',
+    text: 'More query parameters to record as `REDACTED`: an array of names, or a function that [replaces the built-in list](#what-a-span-holds).',
     more: 'Applies to `url.query`, and to the `url.full` of outgoing calls. Names are compared without case and separators; a function receives each decoded name.',
     type: 'string[] | ((name: string) => boolean)'
   },
@@ -117,7 +117,7 @@ const OPTIONS = {
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
   omitAttributes: {
-    text: "Attributes that no span, event, link, log record or metric may contain: keys such as `'client.address'`, or prefixes such as `'network.peer.*'`. See [privacy.md](privacy.md).",
+    text: "Attributes to leave out of everything that light-trace exports: keys such as `'client.address'`, or prefixes such as `'network.peer.*'`. See [privacy.md](privacy.md).",
     more: 'In log records, nested members too, by their path: `req.remoteAddress`. `service.name` and `telemetry.sdk.*` stay.',
     type: 'string[]'
   },
@@ -167,7 +167,7 @@ const OPTIONS = {
     type: '((url: string) => boolean)'
   },
   'outbound.graphqlDocuments': { text: 'Record the GraphQL operation as `graphql.document`, with `?` for its values.' },
-  'outbound.fold': { text: 'Record the first identical calls under a span; [aggregate the rest](outbound.md#folding) into one span. `true`: `{ after: 10 }`.' },
+  'outbound.fold': { text: 'Record the first identical calls under a span, and [aggregate the rest](outbound.md#folding) into one span. `true`: `{ after: 10 }`.' },
   'outbound.fold.after': { text: 'How many identical calls under a span get their own spans, 1 or more.' },
   logs: {
     text: 'Puts [trace ids on log lines](recipes.md#trace-ids-on-log-lines), and [exports or holds lines](logs.md). `true`: `{ ids: true }`. `false`: neither ids nor export, even if `OTEL_LOGS_EXPORTER` is set.',
@@ -181,10 +181,10 @@ const OPTIONS = {
   'logs.level': { text: "Minimum level to export, for example `'info'`.", default: "the logger's" },
   'logs.unsampledLevel': { text: 'Minimum level to export from unsampled requests.' },
   'logs.maxPerSecond': { text: 'Maximum number of lines exported per second and level.' },
-  'logs.buffer': { text: "Level, for example `'debug'`. Lines at or above it that the logger would not print are held, and printed only if the request fails or is slow. `false`: none.", type: 'string | false', default: '`false`' },
+  'logs.buffer': { text: "Lowest level to hold, for example `'debug'`. light-trace holds a request's lines from this level up to the logger's own, and prints them only if the request fails or is slow.", type: 'string | false', default: '`false`' },
   buffer: { text: 'Memory and delay for undelivered spans. A full buffer is [thinned](reliability.md#a-full-buffer-is-thinned).', default: '`{}`' },
   'buffer.maxBytes': { text: 'Memory for undelivered spans, in bytes.' },
-  'buffer.flushDelayMs': { text: 'Maximum milliseconds that spans wait to be exported together. Waits start at 2 ms, and double up to this maximum.' },
+  'buffer.flushDelayMs': { text: 'Maximum milliseconds that spans wait to be exported. The wait starts at 2 ms and doubles each time.' },
   'buffer.closeTimeoutMs': { text: 'Maximum milliseconds that `app.close()` waits for an unresponsive collector. If the connection is refused, it does not wait.' },
   metrics: { text: 'Counts all requests, sampled or not: [metrics](metrics.md). `true`: `{}`.', more: '`OTEL_METRICS_EXPORTER` turns them on too.' },
   'metrics.exporter': {
@@ -202,7 +202,7 @@ const OPTIONS = {
   'metrics.buckets': { text: 'Ascending bucket bounds of `http.server.request.duration`, in seconds.', default: 'semantic conventions: 0.005 to 10', type: 'number[]' },
   'metrics.histograms': { text: "Bucket type: `'explicit'` or `'exponential'`." },
   'metrics.temporality': { text: "OTLP temporality: `'cumulative'`, `'delta'` or `'lowmemory'`." },
-  'metrics.exemplars': { text: "Measurements kept as exemplars, with trace and span ids: `'trace_based'`, `'always_on'` or `'always_off'`." },
+  'metrics.exemplars': { text: "Measurements to export as exemplars, with trace and span ids: `'trace_based'`, `'always_on'` or `'always_off'`." },
   'metrics.activeRequests': { text: 'Record `http.server.active_requests`.' },
   'metrics.bodySizes': { text: 'Record `http.server.request.body.size` and `http.server.response.body.size`.' },
   'metrics.intervalMs': {
@@ -210,21 +210,21 @@ const OPTIONS = {
     more: 'The first export comes after 0.5 to 1.5 intervals, so that a fleet does not export at once.'
   },
   limits: { text: 'Maximum size of a span, and maximum sampled requests per second. Anything beyond a limit is dropped and counted.', default: '`{}`' },
-  'limits.attributes': { text: "Attributes of a span. light-trace's own take precedence." },
-  'limits.attributeValueLength': { text: 'Characters of a string value. Longer strings are truncated.' },
-  'limits.events': { text: 'Events of a span.' },
-  'limits.links': { text: 'Links of a span.' },
-  'limits.sampledPerSecond': { text: 'Sampled requests per second, including those that the caller sampled.' },
+  'limits.attributes': { text: "Maximum attributes of a span. light-trace's own take precedence." },
+  'limits.attributeValueLength': { text: 'Maximum characters of a string value. Longer strings are truncated.' },
+  'limits.events': { text: 'Maximum events of a span.' },
+  'limits.links': { text: 'Maximum links of a span.' },
+  'limits.sampledPerSecond': { text: 'Maximum sampled requests per second, including those sampled by callers.' },
   'config.trace.spanName': { text: 'A string, or `(request) => string`.', type: 'string | ((request: FastifyRequest) => string)' },
   'config.trace.attributes': {
-    text: 'An object, or `(request) => attributes`. Added to the attributes of the option.',
+    text: 'An object, or `(request) => attributes`. Added to those of the option `attributes`.',
     type: 'Attributes | ((request: FastifyRequest) => Attributes)'
   },
-  'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
-  'config.trace.sampler': { text: 'Replaces the option.', type: 'SamplerOption' },
-  'config.trace.slow': { text: '`afterMs`. Replaces the option.', type: "Pick<SlowOptions, 'afterMs'> | boolean" },
+  'config.trace.spans': { text: '`handler` and `hooks`. Replaces the option `spans`.', type: "Pick<SpansOptions, 'handler' | 'hooks'> | boolean" },
+  'config.trace.sampler': { text: 'Replaces the option `sampler`.', type: 'SamplerOption' },
+  'config.trace.slow': { text: '`afterMs`. Replaces the option `slow`.', type: "Pick<SlowOptions, 'afterMs'> | boolean" },
   'config.trace.metrics': { text: '`false`: [metrics](metrics.md) ignore this route.' },
-  'config.trace.ignore': { text: 'Like the option. `true` means `trace: false`.', type: 'boolean | IgnoreOption' }
+  'config.trace.ignore': { text: 'Like the option `ignore`. `true` means `trace: false`.', type: 'boolean | IgnoreOption' }
 }
 
 /** Names and texts of the types of groups in index.d.ts, by path. `isAlias`: declared as a type, so that literals of other types can be assigned. */
@@ -277,7 +277,7 @@ const VARIABLES = [
   {
     rows: ['exporter.url'],
     default: '`http://localhost:4318`',
-    text: 'Where to send spans. `v1/traces` is appended to the second variable only.'
+    text: 'Where to send spans. `v1/traces` is appended only to the second variable.'
   },
   {
     names: ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
@@ -296,7 +296,7 @@ const VARIABLES = [
   {
     names: ['OTEL_BSP_MAX_QUEUE_SIZE'],
     default: 'none',
-    text: 'Ignored, with one line at `info`: `buffer.maxBytes` limits the buffer in bytes, not in spans.'
+    text: 'Ignored, and logged at `info`: `buffer.maxBytes` limits the buffer in bytes, not in spans.'
   },
   { rows: ['batch.maxSpans'], default: '', text: 'Maximum number of spans per export. By default only bytes limit an export.' },
   { rows: ['metrics.exporter'], default: 'off', text: '`otlp`, `otlp/stdout`, `prometheus`, or a list of these: turns [metrics](metrics.md) on. `none`: no export.' },
@@ -307,7 +307,7 @@ const VARIABLES = [
     text: 'Milliseconds for one attempt. The shorter of this and `OTEL_EXPORTER_OTLP_METRICS_TIMEOUT` applies.'
   },
   { rows: ['metrics.exemplars'], text: 'See `metrics.exemplars`.' },
-  { names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'], default: '`OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/metrics`', text: 'Where to send metrics. Nothing is appended.' },
+  { names: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT'], default: '`OTEL_EXPORTER_OTLP_ENDPOINT` + `v1/metrics`', text: 'Where to send metrics. Used unchanged.' },
   { names: exporterVariables('METRICS').slice(1), default: 'the variables without `METRICS`', text: 'Like the `TRACES` variables, for metrics.' },
   { rows: ['metrics.temporality'], text: 'See `metrics.temporality`.' },
   { rows: ['metrics.histograms'], default: '`explicit_bucket_histogram`', text: 'Or `base2_exponential_bucket_histogram`. See `metrics.histograms`.' },
@@ -320,7 +320,7 @@ const VARIABLES = [
     text: 'Like the `OTEL_BSP_*` variables, for log records.'
   },
   { names: exporterVariables('LOGS'), default: 'the variables without `LOGS`', text: 'Like the `TRACES` variables, for log records.' },
-  { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Ignored, with one line at `info`: log records share the buffer of spans.' },
+  { names: ['OTEL_BLRP_MAX_QUEUE_SIZE'], default: 'none', text: 'Ignored, and logged at `info`: log records share the buffer with spans.' },
   { rows: ['logRecords.attributes', 'logRecords.attributeValueLength'], default: 'limits of spans', text: 'Limits of a log record.' },
   { names: ['OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN'], text: '`logs` or `logs/dup`: exceptions become [log records](logs.md#exceptions-as-log-records).' },
   { rows: ['limits.attributes'], text: 'See `limits.attributes`.' },
@@ -340,19 +340,19 @@ const VARIABLES = [
     default: '`false`',
     text: '`true`, `false`, or milliseconds (20 or more). See `slow.blockedLoop`.'
   },
-  { rows: ['ignore'], text: 'Comma-separated paths without spans. See `ignore`.' },
+  { rows: ['ignore'], text: 'Comma-separated paths that get no spans. See `ignore`.' },
   {
     names: ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'],
-    text: "The proxy to the collector, by [Node's rules](https://nodejs.org/api/http.html#built-in-proxy-support). Used only if Node uses proxies too (`NODE_USE_ENV_PROXY=1` or `--use-env-proxy`); otherwise ignored, with one line at `info`. Lower-case names take precedence. See [backends.md](backends.md#behind-a-proxy)."
+    text: "The proxy to the collector, by [Node's rules](https://nodejs.org/api/http.html#built-in-proxy-support). Used only if Node uses proxies too (`NODE_USE_ENV_PROXY=1` or `--use-env-proxy`); otherwise ignored, and logged at `info`. Lower-case names take precedence. See [backends.md](backends.md#behind-a-proxy)."
   },
   {
     rows: ['environmentTrace'],
-    text: 'W3C trace context: the parent of spans without another parent, for example of jobs. Requests ignore it.'
+    text: 'W3C trace context: the parent of spans that have no other, for example jobs. Requests ignore it.'
   },
   { names: ['NODE_OTEL', 'NODE_OTEL_ENDPOINT'], text: "Turn on Node's own tracer. light-trace then warns, because each request gets two SERVER spans." },
   {
     names: ['OTEL_CONFIG_FILE', 'OTEL_EXPERIMENTAL_CONFIG_FILE'],
-    text: 'A [declarative configuration file](#a-configuration-file). It replaces all other `OTEL_*` variables.'
+    text: 'Path of a [configuration file](#a-configuration-file) that replaces all other `OTEL_*` variables.'
   }
 ]
 

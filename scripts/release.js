@@ -17,7 +17,7 @@ if (require.main === module) {
   const [command, tag] = process.argv.slice(2)
   if (command === 'check') check(tag)
   else if (command === 'sbom') printBillOfMaterials()
-  else throw new Error(`no such command: ${command}`)
+  else throw new Error(`unknown command: ${command}`)
 }
 
 function check (tag) {

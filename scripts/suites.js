@@ -47,7 +47,7 @@ const SUITES = {
     }
   },
   fleet: {
-    about: 'two tiers of an OpenTelemetry Collector, by the files of examples/fleet',
+    about: 'two tiers of an OpenTelemetry Collector, with the files of examples/fleet',
     folders: ['test/fleet'],
     prepare: async () => ({ COLLECTOR_OTELCOL: await installOtelcol() }),
     timeoutS: 240,
@@ -109,10 +109,10 @@ const SUITES = {
     },
     timeoutS: 480
   },
-  features: { about: 'each feature of lib/features.js is taken out of a copy, and what is left is tested', run: runFeatures },
-  house: { about: 'the repository itself: docs against code, modules, what is packed, workflows', folders: ['test/house'], prepare: async () => ({}) },
+  features: { about: 'each feature of lib/features.js is removed from a copy, and the rest is tested', run: runFeatures },
+  house: { about: 'the repository itself: docs against code, modules, packed files, workflows', folders: ['test/house'], prepare: async () => ({}) },
   slow: {
-    about: 'what slow requests say that they waited for, against planted causes; nothing else may run beside it',
+    about: 'the waiting times of slow requests, against planted causes; nothing else may run at the same time',
     folders: ['test/slow'],
     nodes: ['20', '22', '24', '26'],
     prepare: async () => ({})

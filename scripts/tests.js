@@ -133,7 +133,7 @@ async function runFiles (files, { scripts = [], node = process.execPath, env = {
 function partsOf (names, output) {
   const texts = new Map(output.split(/^# Subtest: /m).map((text) => [text.slice(0, text.indexOf('\n')), text.slice(text.indexOf('\n') + 1)]))
   return names.map((name) => {
-    const text = texts.get(name) ?? 'it did not begin\n'
+    const text = texts.get(name) ?? 'it did not start\n'
     const { index = text.length, 1: not = 'not ', 2: ms = 0 } = ENDED.exec(text) ?? {}
     const own = text.slice(0, index).replaceAll(/^ {4}/gm, '')
     return { name, ...testsOf(own, not === ''), output: own, seconds: ms / 1000 }

@@ -32,13 +32,13 @@ async function shop (t, handler, options = {}) {
 }
 
 async function refused (t, collector, budget) {
-  const error = await collector.check(budget).then(() => t.fail('it passed'), (error) => error)
+  const error = await collector.check(budget).then(() => t.fail('the check passed'), (error) => error)
   t.equal(error.code, 'LT_ERR_CHECK')
   t.equal(error.name, 'LightTraceError')
   return error
 }
 
-test('a route that asks once for each item fails, and its repaired twin does not', async (t) => {
+test('repeated calls over the budget fail the check, and a larger budget allows them', async (t) => {
   const { collector, get } = await shop(t, async ({ trace }, query) => {
     await query('SELECT orders')
     await trace.withSpan('load items', async () => { for (let i = 0; i < 4; i++) await query('SELECT items') })
@@ -60,7 +60,7 @@ test('a route that asks once for each item fails, and its repaired twin does not
   await collector.check({ calls: { postgresql: 5 } })
 })
 
-test('calls at once are not repeated, nor are different ones', async (t) => {
+test('neither concurrent calls nor different calls count as repeated', async (t) => {
   const { collector, get } = await shop(t, async (request, query) => {
     await Promise.all(Array.from({ length: 6 }, () => query('SELECT items')))
     for (const table of ['a', 'b', 'c']) await query(`SELECT ${table}`)
@@ -74,7 +74,7 @@ test('calls at once are not repeated, nor are different ones', async (t) => {
   ])
 })
 
-test('calls count for each request, and one within another of its kind is the same', async (t) => {
+test('calls are counted per request, and a nested call of the same kind is not counted again', async (t) => {
   const { collector, get } = await shop(t, async (request, query) => {
     await query('SELECT', { work: () => query('SELECT orders') })
     await query('SELECT', { work: () => query('GET', { system: 'redis' }) })
@@ -86,7 +86,7 @@ test('calls count for each request, and one within another of its kind is the sa
   t.match(await refused(t, collector, { calls: { postgresql: 1 } }), { message: /^over budget\nGET \/orders: postgresql: 2 calls, 1 allowed \(in 2 requests\)\n/ })
 })
 
-test('a folded span counts as its calls', async (t) => {
+test('a folded span counts as the number of its calls', async (t) => {
   const { collector, get } = await shop(t, async (request, query) => {
     await query('SELECT items')
     await query('SELECT items', { attributes: { 'light_trace.fold.count': 90 } })
@@ -98,7 +98,7 @@ test('a folded span counts as its calls', async (t) => {
   t.match(message, '    CLIENT postgresql SELECT items (90 calls)  <-- postgresql, repeated')
 })
 
-test('calls over HTTP have the shape of their path, whatever its ids', async (t) => {
+test('HTTP calls are compared by the shape of their path, without ids', async (t) => {
   const upstream = http.createServer((request, response) => response.end('ok')).listen(0, '127.0.0.1')
   t.teardown(() => upstream.close())
   await once(upstream, 'listening')
@@ -113,7 +113,7 @@ test('calls over HTTP have the shape of their path, whatever its ids', async (t)
   t.match((await refused(t, collector, { calls: { http: 4 } })).findings, [{ rule: 'calls', found: 5 }])
 })
 
-test('what goes on after the response, and what never ends', async (t) => {
+test('spans that continue after the response or never end are reported', async (t) => {
   const collector = createCollector({ timeoutMs: 20 })
   const held = []
   const { get } = await shop(t, async (request, query) => {
@@ -130,7 +130,7 @@ test('what goes on after the response, and what never ends', async (t) => {
   t.match((await refused(t, collector, { afterResponse: false, open: false })).message, /1 span continued after the response\n\n {2}SERVER.*\n {4}CLIENT.* <-- after the response$/)
 })
 
-test('spans of hooks after the answer are not work after the response', { skip: without('stages') }, async (t) => {
+test('spans of hooks after the answer do not count as work after the response', { skip: without('stages') }, async (t) => {
   const { collector, app } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true, hooks: ['onSend', 'onResponse'] } },
@@ -145,7 +145,7 @@ test('spans of hooks after the answer are not work after the response', { skip: 
   await collector.check({ afterResponse: false, open: false })
 })
 
-test('a budget that is wrong, or cannot fail, is a TypeError', async (t) => {
+test('an invalid budget, or one that cannot fail, is a TypeError', async (t) => {
   const { collector, get } = await shop(t, async (request, query) => { await query('SELECT', { system: 'ours' }); return 'ok' })
   await get()
   for (const [budget, message] of [
@@ -169,11 +169,11 @@ test('a budget that is wrong, or cannot fail, is a TypeError', async (t) => {
   await collector.check({ calls: { ours: 1, redis: 0 } })
 })
 
-test('a check of nothing fails: the collector may not be in use', async (t) => {
+test('a check without spans fails, since the collector may not be in use', async (t) => {
   t.match((await refused(t, createCollector(), { repeats: 1 })).message, 'nothing to check')
 })
 
-test('many trees and long ones are cut', async (t) => {
+test('long trees, and long lists of trees, are cut', async (t) => {
   const { collector, get } = await shop(t, async (request, query) => {
     for (let i = 0; i < 300; i++) await query('SELECT items')
     return 'ok'

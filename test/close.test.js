@@ -66,16 +66,16 @@ const FORMS = {
 }
 
 for (const [form, register] of Object.entries(FORMS)) {
-  test(`registered ${form}, what two onClose hooks make is there when close has settled`, { skip: without('logs') || without('metrics') }, async (t) => {
+  test(`registered ${form}, close delivers the spans and lines of two onClose hooks before it settles`, { skip: without('logs') || without('metrics') }, async (t) => {
     const { app, sink, lines } = await appOf(t, register)
     await app.close()
     t.same(names(sink), form === 'in a child plugin' ? ['one'] : ['one', 'two'])
     t.same(bodies(sink), ['one', 'two'])
-    t.same(lines.map(({ msg }) => msg).sort(), ['one', 'two'], 'nothing is said')
+    t.same(lines.map(({ msg }) => msg).sort(), ['one', 'two'], 'nothing is logged')
   })
 }
 
-test('so by a callback of each kind, by `await using`, and where close is called twice', { skip: without('logs') || without('metrics') }, async (t) => {
+test('close delivers them with a callback of each kind, with `await using`, and when called twice', { skip: without('logs') || without('metrics') }, async (t) => {
   const kinds = {
     none: (app, resolve) => app.close(() => resolve()),
     error: (app, resolve) => app.close((error) => resolve(error)),
@@ -93,7 +93,7 @@ test('so by a callback of each kind, by `await using`, and where close is called
   }
 })
 
-test('an error of an onClose hook is what close fails with, as without light-trace, and nothing is lost', async (t) => {
+test('close fails with the error of an onClose hook, as without light-trace, and loses nothing', async (t) => {
   for (const close of [(app) => app.close(), (app) => new Promise((resolve, reject) => app.close((error) => error ? reject(error) : resolve()))]) {
     const { app, sink } = await appOf(t, (app, plugin, options) => {
       app.register(plugin, options)
@@ -107,7 +107,7 @@ test('an error of an onClose hook is what close fails with, as without light-tra
   t.throws(() => app.close('soon'), { code: 'AVV_ERR_CALLBACK_NOT_FN' })
 })
 
-test('where light-trace is loaded after the application was made, it closes behind the hooks that come later', async (t) => {
+test('loaded after the application was created, light-trace closes after the hooks that are added later', async (t) => {
   const sink = await startMetricSink(t)
   const { said } = await runInChild(t, async ({ Fastify, root, say }, url) => {
     const app = Fastify()
@@ -121,7 +121,7 @@ test('where light-trace is loaded after the application was made, it closes behi
   t.same(names(sink), ['last'])
 })
 
-test('without a collector, or with one that hangs, close settles within its time, and what the hooks made is counted', { skip: without('logs') || without('metrics') }, async (t) => {
+test('without a collector, or with one that hangs, close settles in time and counts what the hooks created', { skip: without('logs') || without('metrics') }, async (t) => {
   const dead = await startMetricSink(t)
   await dead.down()
   dead.down = async () => {}
@@ -136,7 +136,7 @@ test('without a collector, or with one that hangs, close settles within its time
   }
 })
 
-test('what comes later still is printed, counted as after_shutdown, and said once', { skip: without('logs') || without('metrics') }, async (t) => {
+test('lines after the close are printed and counted as after_shutdown, and one warning is logged for each kind', { skip: without('logs') || without('metrics') }, async (t) => {
   const { app, sink, lines } = await appOf(t, FORMS['without await'])
   const late = app.lightTrace.tracer.startSpan('late')
   await app.close()
@@ -150,11 +150,11 @@ test('what comes later still is printed, counted as after_shutdown, and said onc
   t.ok(isAccounted(logs.records))
   t.same(lines.slice(2).map(({ code, msg }) => code ?? msg), ['LT_WARN_LOSS', 'bye', 'LT_WARN_LOSS', 'bye again'])
   t.match(lines[2].msg, /^a span ended after the application closed/)
-  t.match(lines[4].msg, /^a log line ended after the application closed/)
+  t.match(lines[4].msg, /^a log line came after the application closed/)
   t.same(bodies(sink), ['one', 'two'])
 })
 
-test('the process ends by itself', async (t) => {
+test('the process exits by itself', async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify()
     app.register(lightTrace, { exporter: { url: 'http://127.0.0.1:9/v1/traces' }, registerGlobals: false })

@@ -15,7 +15,7 @@ const LINES_MAX = 40
 const TYPES_ARE_STRIPPED = Number(process.versions.node.split('.')[0]) >= 24
 
 for (const name of examples) {
-  test(`examples/${name} runs, and prints what it says it prints`, async (t) => {
+  test(`examples/${name} runs and prints the documented output`, async (t) => {
     const source = readFileSync(join(FOLDER, name), 'utf8')
     t.ok(source.trimEnd().split('\n').length <= LINES_MAX, `${LINES_MAX} lines at most`)
     if (name.endsWith('.mts') && !TYPES_ARE_STRIPPED) return t.pass('this Node runs no TypeScript')
@@ -27,7 +27,7 @@ for (const name of examples) {
   })
 }
 
-test('examples/tests-with-budgets: the steps of the workflow say what a change does, and fail where the budget says so', async (t) => {
+test('examples/tests-with-budgets: the workflow reports the effect of a change, and fails over budget', async (t) => {
   const example = (name) => readFileSync(join(FOLDER, 'tests-with-budgets', name), 'utf8')
   const project = (app) => ({
     'package.json': example('package.json'),
@@ -72,7 +72,7 @@ ${'      CLIENT GET 127.0.0.1/items/X  <-- http\n'.repeat(4)}\`\`\`
 `.replace('X', 'tea').replace('X', 'cup').replace('X', 'pot').replace('X', 'jug'))
 })
 
-test('--import light-trace/register traces an app that does not know of it, as the README says', async (t) => {
+test('--import light-trace/register traces an app that does not mention it, as in the README', async (t) => {
   const program = `
     const app = require('fastify')()
     app.get('/hello', async () => 'hello')
@@ -106,7 +106,7 @@ test('the demo sends the spans that it shows to OTEL_EXPORTER_OTLP_ENDPOINT', as
   t.match(stdout, new RegExp(`${drawn.length} spans delivered, 0 lost`))
 })
 
-test('the demo ends well where nothing listens at OTEL_EXPORTER_OTLP_ENDPOINT', async (t) => {
+test('the demo ends normally if nothing listens at OTEL_EXPORTER_OTLP_ENDPOINT', async (t) => {
   const { code, stdout } = await runProgram([join(FOLDER, 'demo')], { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })
   t.equal(code, 0)
   t.match(stdout, /0 spans delivered, \d+ lost/)

@@ -32,7 +32,7 @@ test('a job is a CONSUMER span under its producer, with a context like a request
   t.equal(lightTrace.current(), undefined)
 })
 
-test('it ends with the function: a throw is recorded and passed on', async (t) => {
+test('the span ends with the function, and an error is recorded and thrown again', async (t) => {
   const { collector } = await tracedApp(t, silent())
   t.throws(() => lightTrace.run({}, () => { throw new TypeError('no') }), TypeError)
   await t.rejects(lightTrace.run({}, async () => { throw new RangeError('no') }), RangeError)
@@ -40,7 +40,7 @@ test('it ends with the function: a throw is recorded and passed on', async (t) =
   t.equal(await collector.tree(), 'CONSUMER process ERROR error.type=TypeError\nCONSUMER process ERROR error.type=RangeError\nCONSUMER process')
 })
 
-test('a link in place of a parent, and another kind', async (t) => {
+test('a job can have a link instead of a parent, and another kind', async (t) => {
   const { collector } = await tracedApp(t, silent())
   await lightTrace.run(PRODUCER, { link: true, kind: SpanKind.INTERNAL }, async () => {})
   const [job] = await collector.spans()
@@ -48,7 +48,7 @@ test('a link in place of a parent, and another kind', async (t) => {
   t.match(job, { kind: 'INTERNAL', parentSpanId: undefined, links: [{ traceId: TRACE_ID, spanId: 'b7ad6b7169203331' }] })
 })
 
-test('carriers of all kinds, and what is none', async (t) => {
+test('carriers of all kinds are read, and invalid ones ignored', async (t) => {
   const { collector } = await tracedApp(t, silent())
   for (const carrier of [PRODUCER, new Map(Object.entries(PRODUCER)), { traceparent: Buffer.from(PRODUCER.traceparent) }]) {
     collector.reset()
@@ -62,23 +62,23 @@ test('carriers of all kinds, and what is none', async (t) => {
   }
 })
 
-test('the producer\'s decision holds', async (t) => {
+test('the producer\'s sampling decision applies', async (t) => {
   const { collector } = await tracedApp(t, silent({ trace: { sampler: 'always_on' } }))
   lightTrace.run({ traceparent: PRODUCER.traceparent.replace(/01$/, '00') }, (trace) => t.equal(trace.sampled, false))
   t.same(await collector.spans(), [])
 })
 
-test('without an application the work is done all the same', async (t) => {
+test('without an application, the work still runs', async (t) => {
   t.equal(lightTrace.run(PRODUCER, (trace) => trace.withSpan('x', () => trace.traceparent)), '')
 })
 
-test('wrong options throw', async (t) => {
+test('invalid options throw', async (t) => {
   t.throws(() => lightTrace.run({}), { code: 'LT_ERR_OPTION_INVALID' })
   t.throws(() => lightTrace.run({}, { kind: 9 }, () => {}), { code: 'LT_ERR_OPTION_INVALID' })
   t.throws(() => lightTrace.run({}, { nam: 'x' }, () => {}), { code: 'LT_ERR_OPTION_UNKNOWN' })
 })
 
-test('TRACEPARENT is the parent of spans that have none, and never of requests', async (t) => {
+test('TRACEPARENT is the parent of spans without one, and never of requests', async (t) => {
   process.env.TRACEPARENT = PRODUCER.traceparent
   process.env.TRACESTATE = 'a=1'
   t.teardown(() => { delete process.env.TRACEPARENT; delete process.env.TRACESTATE })
@@ -103,7 +103,7 @@ test('TRACEPARENT is the parent of spans that have none, and never of requests',
   t.equal(api.getActiveSpan(), undefined)
 })
 
-test('a TRACEPARENT that is none is ignored', async (t) => {
+test('an invalid TRACEPARENT is ignored', async (t) => {
   process.env.TRACEPARENT = 'nonsense'
   t.teardown(() => { delete process.env.TRACEPARENT })
   const { app, collector } = await tracedApp(t, silent())
@@ -111,7 +111,7 @@ test('a TRACEPARENT that is none is ignored', async (t) => {
   t.equal((await collector.spans())[0].parentSpanId, undefined)
 })
 
-test('of several applications app.lightTrace.run takes its own', async (t) => {
+test('with several applications, app.lightTrace.run uses its own', async (t) => {
   const first = await tracedApp(t, silent())
   const second = await tracedApp(t, silent())
   t.equal(await second.app.lightTrace.run(PRODUCER, async (trace) => trace.traceId), TRACE_ID)

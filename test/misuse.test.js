@@ -1,6 +1,6 @@
 'use strict'
 
-// Mistakes of users who have not read the docs. Each time a line gives the fix, and no app exits without need.
+// Mistakes of users who have not read the docs. For each, one line gives the fix, and no app exits unnecessarily.
 
 const { spawnSync } = require('node:child_process')
 const { join } = require('node:path')
@@ -11,7 +11,7 @@ const { collectorFor } = require('./support/collector')
 const { without } = require('./support/features')
 const { tracedApp } = require('./support/traced-app')
 
-test('withSpan without a function says that it needs one, and starts no span', async (t) => {
+test('withSpan without a function throws an error that names it, and starts no span', async (t) => {
   const { app, collector } = await tracedApp(t, {
     routes: (app) => app.get('/', async (request) => {
       try {
@@ -26,7 +26,7 @@ test('withSpan without a function says that it needs one, and starts no span', a
   t.equal(await collector.tree(), 'SERVER GET /')
 })
 
-test('methods that are taken off request.trace work for the request that runs', async (t) => {
+test('destructured methods of request.trace work for the current request', async (t) => {
   const { app, collector } = await tracedApp(t, {
     routes: (app) => app.get('/:id', async (request) => {
       const { withSpan, get, set, run, bind, inject } = request.trace
@@ -46,14 +46,14 @@ test('methods that are taken off request.trace work for the request that runs', 
   t.equal(await collector.tree(), Array(3).fill('SERVER GET /:id\n  INTERNAL load').join('\n'))
 })
 
-test('outside of a request a method without its object says how to call it', async (t) => {
+test('outside of a request, a destructured method throws an error that shows how to call it', async (t) => {
   const { app } = await tracedApp(t, { routes: (app) => app.get('/', async (request) => { taken = request.trace.withSpan }) })
   let taken
   await app.inject('/')
   t.throws(() => taken('x', () => {}), { code: 'LT_ERR_USAGE', message: /request\.trace\.withSpan/ })
 })
 
-test('flushAfter without an application or a handler names what came', { skip: without('serverless') }, (t) => {
+test('flushAfter without an application or a handler names the received value', { skip: without('serverless') }, (t) => {
   const app = fastify()
   t.throws(() => lightTrace.flushAfter('shop', () => {}), { code: 'LT_ERR_OPTION_INVALID', message: "`flushAfter(app)` must be a Fastify application, received 'shop'" })
   t.throws(() => lightTrace.flushAfter(app, 7), { code: 'LT_ERR_OPTION_INVALID', message: '`flushAfter(app, handler)` must be a function, received 7' })
@@ -61,14 +61,14 @@ test('flushAfter without an application or a handler names what came', { skip: w
   t.end()
 })
 
-test('the plugin that is called instead of registered says so', (t) => {
+test('calling the plugin instead of registering it throws an error that shows how to register it', (t) => {
   t.throws(() => lightTrace({}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.throws(() => lightTrace(), { code: 'LT_ERR_USAGE' })
   t.throws(() => lightTrace(fastify(), {}), { code: 'LT_ERR_USAGE', message: /app\.register\(lightTrace/ })
   t.end()
 })
 
-test('an application of Fastify 4 does not start, and its error names the plugin and the version that it needs', async (t) => {
+test('an application of Fastify 4 does not start, and its error names the plugin and the required version', async (t) => {
   const app = fastify()
   t.teardown(() => app.close())
   Object.defineProperty(app, 'version', { value: '4.29.1' })
@@ -79,11 +79,11 @@ test('an application of Fastify 4 does not start, and its error names the plugin
   await t.resolves(next.register(lightTrace).ready())
 })
 
-test('tools can read which Fastify the plugin is for', async (t) => {
+test('tools can read the Fastify version that the plugin needs', async (t) => {
   t.same(lightTrace[Symbol.for('plugin-meta')], { name: 'light-trace', fastify: '>=5' })
 })
 
-test('a request.trace that another plugin has is left to it, and a line says what helps', async (t) => {
+test('another plugin\'s request.trace is kept, and a line suggests what to do', async (t) => {
   const { collector, options } = await collectorFor(t)
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
@@ -98,7 +98,7 @@ test('a request.trace that another plugin has is left to it, and a line says wha
   t.same(lines.map(({ code }) => code), ['LT_WARN_DECORATOR'])
 })
 
-test('a route with the switch of tracing in the wrong place is named', async (t) => {
+test('a route with its tracing switch in the wrong place is named', async (t) => {
   const lines = []
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -112,12 +112,12 @@ test('a route with the switch of tracing in the wrong place is named', async (t)
   for (const path of ['/beside', '/otel', '/right']) await app.inject(path)
   t.equal((await collector.spans()).length, 2)
   t.same(lines.map(({ code, msg }) => `${code} ${msg}`), [
-    'LT_WARN_OPTION_MEANING route /beside: `trace` stands beside `config`, and has no effect: use config: { trace: false }',
+    'LT_WARN_OPTION_MEANING route /beside: `trace` is not inside `config`, and has no effect: use config: { trace: false }',
     "LT_WARN_OPTION_MEANING route /otel: `config.otel` is @fastify/otel's, and has no effect: use config: { trace: false }"
   ])
 })
 
-test('registered twice, by the preload and by code, request.trace is ours and nothing is said about it', (t) => {
+test('registered twice, by the preload and in code, request.trace is ours and nothing is logged', (t) => {
   const program = `
     const fastify = require('fastify'), lightTrace = require('light-trace')
     const app = fastify({ logger: { level: 'warn' } })
@@ -130,7 +130,7 @@ test('registered twice, by the preload and by code, request.trace is ours and no
   t.end()
 })
 
-test('light-trace/register says that an app of Fastify 4 is not traced', (t) => {
+test('light-trace/register logs that an app of Fastify 4 is not traced', (t) => {
   const program = `
     const { channel } = require('node:diagnostics_channel')
     channel('fastify.initialization').publish({ fastify: { version: '4.29.1', register () { throw new Error('touched') } } })`
@@ -140,7 +140,7 @@ test('light-trace/register says that an app of Fastify 4 is not traced', (t) => 
   t.end()
 })
 
-test('closing an app whose collector hangs says which option bounds the wait', async (t) => {
+test('closing an app with a hanging collector logs which option limits the wait', async (t) => {
   const server = require('node:net').createServer(() => {}).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
   t.teardown(() => server.close())

@@ -26,18 +26,18 @@ for (const [what, options] of [
   })
 }
 
-test('at level debug one line says where the spans go', async (t) => {
+test('at level debug, one line names the destination of the spans', async (t) => {
   const lines = await linesOf(t, 'debug', { exporter: 'none' })
   t.match(lines, [{ level: 20, msg: /^light-trace in mode none: / }])
   t.equal(lines.length, 1)
 })
 
-test('an app that its own code switches off adds no line to a log at level info', async (t) => {
+test('an app that switches itself off in code adds no line to a log at level info', async (t) => {
   t.same(await linesOf(t, 'info', { enabled: false }), [])
   t.match(await linesOf(t, 'debug', { enabled: false }), [{ level: 20, msg: 'light-trace in mode disabled: enabled: false' }])
 })
 
-test('what the options do not say stands at level info: disabled by a variable', async (t) => {
+test('a switch that is not in the options is logged at level info: disabled by a variable', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify({ logger: { level: 'info', stream: { write: (line) => say(JSON.parse(line).msg) } } })
     await app.register(lightTrace, { exporter: 'none' })
@@ -47,7 +47,7 @@ test('what the options do not say stands at level info: disabled by a variable',
   t.match((await child.exit).said, [/^light-trace in mode disabled: OTEL_SDK_DISABLED/])
 })
 
-test('light-trace/register loads next to nothing in a process and a worker until there is a Fastify', async (t) => {
+test('light-trace/register loads almost nothing in a process and a worker until Fastify is loaded', async (t) => {
   const child = runInChild(t, async ({ Fastify, say, root }) => {
     const { Worker } = require('node:worker_threads')
     const ours = (root) => Object.keys(require.cache).filter((file) => file.startsWith(root + '/lib/') || file === root + '/index.js').length

@@ -24,7 +24,7 @@ async function setUp (t, options = {}) {
 }
 
 // F09, and the four tests that follow
-test('registered twice: the first registration holds, the second warns, one span per request', async (t) => {
+test('registered twice, the first registration applies, the second warns, and there is one span per request', async (t) => {
   const { app, collector, logged, trace } = await setUp(t)
   const { collector: second, options: toSecond } = await collectorFor(t)
   await app.register(lightTrace, { ...trace, serviceName: 'first' })
@@ -38,7 +38,7 @@ test('registered twice: the first registration holds, the second warns, one span
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
-test('registered at the root and again in a child: the child is traced once', async (t) => {
+test('registered at the root and again in a child, the child is traced once', async (t) => {
   const { app, collector, logged, trace } = await setUp(t)
   await app.register(lightTrace, trace)
   await app.register(async (child) => {
@@ -52,7 +52,7 @@ test('registered at the root and again in a child: the child is traced once', as
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
-test('registered in a child scope, it traces that scope only', async (t) => {
+test('registered in a child scope, only that scope is traced', async (t) => {
   const { app, collector, trace } = await setUp(t)
   let inner
   await app.register(async (child) => {
@@ -89,7 +89,7 @@ test('sibling scopes share the first one\'s tracer and options', async (t) => {
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
-test('registered in a child and then at the root: one span per request everywhere', async (t) => {
+test('registered in a child and then at the root, there is one span per request everywhere', async (t) => {
   const { app, collector, logged, trace } = await setUp(t)
   app.register(async (child) => {
     await child.register(lightTrace, trace)
@@ -103,7 +103,7 @@ test('registered in a child and then at the root: one span per request everywher
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
-test('registered after routes: those are traced too', async (t) => {
+test('registered after routes, those are traced, too', async (t) => {
   const { app, collector, trace } = await setUp(t)
   app.get('/before', { config: { trace: { attributes: { tier: 'gold' } } } }, async () => 'ok')
   await app.register(async (child) => { child.get('/child-before', async () => 'ok') })
@@ -120,21 +120,21 @@ test('registered after routes: those are traced too', async (t) => {
   t.equal(spans.find(({ name }) => name === 'GET /before').attributes.tier, 'gold')
 })
 
-test('two apps of one process keep to themselves', async (t) => {
+test('two apps in one process are independent', async (t) => {
   const one = await tracedApp(t, { listen: false, trace: { serviceName: 'one' }, routes: (app) => app.get('/one', async () => 'ok') })
   const two = await tracedApp(t, { listen: false, trace: { serviceName: 'two' }, routes: (app) => app.get('/two', async () => (await one.app.inject('/one')).body) })
   await two.app.inject('/two')
   t.equal(await one.collector.tree(), 'SERVER GET /one')
   t.equal(await two.collector.tree(), 'SERVER GET /two')
   const [[inner], [outer]] = [await one.collector.spans(), await two.collector.spans()]
-  t.equal(inner.parentSpanId, outer.spanId, 'an injected request is a child of the one it is made by')
+  t.equal(inner.parentSpanId, outer.spanId, 'an injected request is a child of the one that injects it')
   t.same([inner.resource['service.name'], outer.resource['service.name']], ['one', 'two'])
   await one.app.close()
   await two.app.inject('/two').catch(() => {})
-  t.equal((await two.collector.spans()).length, 2, 'the other app goes on')
+  t.equal((await two.collector.spans()).length, 2, 'the other app continues')
 })
 
-test('of two apps of one process one may be switched off: the other is traced', async (t) => {
+test('one of two apps in a process can be switched off, and the other is traced', async (t) => {
   const lines = []
   const logger = { level: 'info', stream: { write: (line) => lines.push(JSON.parse(line)) } }
   const one = await tracedApp(t, { trace: { logs: true }, routes: (app) => app.get('/one', async () => 'ok') })
@@ -152,14 +152,14 @@ test('of two apps of one process one may be switched off: the other is traced', 
   t.equal(await (await fetch(`${two.origin}/two`)).text(), 'ok')
   t.equal(await one.collector.tree(), 'SERVER GET /one')
   const [span] = await one.collector.spans()
-  t.notOk(span.parentSpanId, 'the one that is off sends no trace of its own along')
+  t.notOk(span.parentSpanId, 'the app that is off sends no trace of its own')
   t.equal(await two.collector.tree(), '')
   t.same(lines.filter(({ msg }) => msg === 'a line').map(({ trace_id: id }) => id), [undefined])
   t.equal((await fetch(`${two.origin}/metrics`)).status, 404, 'and counts nothing')
   t.match(two.app.lightTrace.stats(), { mode: 'disabled', spans: { started: 0 } })
 })
 
-test('closed and made anew, a hundred times, without listeners or warnings left', async (t) => {
+test('a hundred apps, closed and created again, leave no listeners and no warnings', async (t) => {
   const warnings = []
   const onWarning = (warning) => warnings.push(warning.name)
   process.on('warning', onWarning)
@@ -179,7 +179,7 @@ test('closed and made anew, a hundred times, without listeners or warnings left'
   t.same(warnings, [])
 })
 
-test('a span that ends after close is counted, not lost in silence', async (t) => {
+test('a span that ends after close is counted as after_shutdown', async (t) => {
   const { app, trace } = await setUp(t)
   await app.register(lightTrace, trace)
   let span
@@ -192,7 +192,7 @@ test('a span that ends after close is counted, not lost in silence', async (t) =
   await app.lightTrace.flush()
 })
 
-test('an application in which the name lightTrace is taken does not start, and leaves nothing behind', async (t) => {
+test('an application that already uses the name lightTrace does not start, and leaves nothing behind', async (t) => {
   const { openApps } = globalThis[Symbol.for('light-trace.globals')]
   const before = openApps.all().length
   const { app } = await setUp(t)
@@ -201,7 +201,7 @@ test('an application in which the name lightTrace is taken does not start, and l
   t.equal(openApps.all().length, before)
 })
 
-test('a user\'s own request.trace stays theirs', async (t) => {
+test('a user\'s own request.trace is kept', async (t) => {
   const { app, collector, trace } = await setUp(t)
   app.decorateRequest('trace', 'mine')
   await app.register(lightTrace, trace)
@@ -210,7 +210,7 @@ test('a user\'s own request.trace stays theirs', async (t) => {
   t.same(await picture(collector), ['GET / 200'])
 })
 
-test('inside a plugin of the user\'s that breaks encapsulation it traces the whole app', async (t) => {
+test('inside a user\'s plugin that breaks encapsulation, the whole app is traced', async (t) => {
   const { app, collector, trace } = await setUp(t)
   await app.register(fp(async (instance) => { await instance.register(lightTrace, trace) }))
   app.get('/', async () => 'ok')
@@ -222,7 +222,7 @@ test('inside a plugin of the user\'s that breaks encapsulation it traces the who
 const MODE = without('testing') ? 'native' : 'processors' // as with the collector
 const AUTOMATIC = { [Symbol.for('light-trace.automatic')]: true }
 
-test('an explicit registration counts instead of an automatic one, and one line says where spans go', async (t) => {
+test('an explicit registration replaces an automatic one, and one line names the destination of the spans', async (t) => {
   const { app, collector, lines, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   await app.register(lightTrace, trace)
@@ -234,7 +234,7 @@ test('an explicit registration counts instead of an automatic one, and one line 
   t.equal(lines.length, 1)
 })
 
-test('an application that its code switches off stays off under light-trace/register', async (t) => {
+test('an application that is switched off in code stays off under light-trace/register', async (t) => {
   const { app, collector, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, ...trace })
   await app.register(lightTrace, { ...trace, enabled: false })
@@ -244,7 +244,7 @@ test('an application that its code switches off stays off under light-trace/regi
   t.equal(app.lightTrace.stats().mode, 'disabled')
 })
 
-test('an explicit registration in a child scope counts instead of an automatic one, which is silent from then on', async (t) => {
+test('an explicit registration in a child scope replaces an automatic one, which logs nothing from then on', async (t) => {
   const { app, collector, lines, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   await app.register(async (child) => {
@@ -260,7 +260,7 @@ test('an explicit registration in a child scope counts instead of an automatic o
   t.equal(lines.length, 1)
 })
 
-test('explicit registrations in sibling scopes count instead of an automatic one: the first one\'s options hold', async (t) => {
+test('explicit registrations in sibling scopes replace an automatic one, with the options of the first', async (t) => {
   const { app, collector, logged, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false })
   for (const path of ['/a', '/b']) {
@@ -275,7 +275,7 @@ test('explicit registrations in sibling scopes count instead of an automatic one
   t.same(logged, ['LT_WARN_REGISTERED'])
 })
 
-test('an explicit registration takes over all that belongs to one: the page of metrics, and where routes are declared', async (t) => {
+test('an explicit registration takes over the metrics path and the locations of routes', async (t) => {
   const { app, collector, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: false })
   await app.register(lightTrace, { ...trace, metrics: { exporter: 'none', path: '/metrics' }, codeLocation: true })
@@ -285,7 +285,7 @@ test('an explicit registration takes over all that belongs to one: the page of m
   t.match((await collector.spans()).map(({ attributes }) => attributes), [{ 'code.file.path': __filename }])
 })
 
-test('an explicit registration without codeLocation notes no place after an automatic one that does', async (t) => {
+test('an explicit registration without codeLocation records no location after an automatic one that does', async (t) => {
   const { app, collector, trace } = await setUp(t)
   await app.register(lightTrace, { ...AUTOMATIC, registerGlobals: false, codeLocation: true })
   await app.register(lightTrace, { ...trace, codeLocation: false })
@@ -294,7 +294,7 @@ test('an explicit registration without codeLocation notes no place after an auto
   t.notOk('code.file.path' in (await collector.spans())[0].attributes)
 })
 
-test('registered in sibling scopes with a page of metrics: the first scope has it', { skip: without('metrics') }, async (t) => {
+test('registered in sibling scopes with a metrics path, the first scope has it', { skip: without('metrics') }, async (t) => {
   const { app, trace } = await setUp(t)
   for (const path of ['/a', '/b']) {
     await app.register(async (child) => {

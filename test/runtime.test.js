@@ -17,10 +17,10 @@ test('the suite runs on the versions that it was started for', async (t) => {
   const expected = JSON.parse(process.env.MATRIX_EXPECTS ?? '{}')
   if (expected.node) {
     t.ok(node.startsWith(expected.node), `${node} is a ${expected.node}`)
-    t.equal(execFileSync('node', ['--version']).toString().trim(), node, 'and so is a child by the name of node')
+    t.equal(execFileSync('node', ['--version']).toString().trim(), node, 'a child process named node has the same version')
   }
   if (expected.flag) t.equal(process.env.NODE_OPTIONS, expected.flag)
-  if (expected.flag === '--experimental-async-context-frame') t.notOk('_enable' in AsyncLocalStorage.prototype, 'which no async_hook follows')
+  if (expected.flag === '--experimental-async-context-frame') t.notOk('_enable' in AsyncLocalStorage.prototype, 'AsyncLocalStorage does not use async_hooks')
   if (expected.fastify) t.equal(fastify, expected.fastify)
   if (expected['@opentelemetry/api']) t.equal(api, expected['@opentelemetry/api'])
   t.ok(Number(process.versions.node.split('.')[0]) >= 20)

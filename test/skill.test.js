@@ -17,7 +17,7 @@ const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```/gms)].map(([, language, c
 const commands = blocks.filter(({ language }) => language === 'sh').map(({ code }) => code.trim())
 const files = Object.fromEntries(blocks.filter(({ language }) => language === 'js').map(({ code }) => [/^\/\/ (\S+)\n/.exec(code)[1], code]))
 
-test('the skill has a head as assistants read it, and is short', async (t) => {
+test('the skill has the front matter that assistants read, and is short', async (t) => {
   const [, head] = /^---\n(.*?)\n---\n/s.exec(text)
   const { name, description, ...others } = Object.fromEntries(head.split('\n').map((line) => /^(\w+): (.+)$/.exec(line).slice(1)))
   t.equal(name, basename(dirname(FILE)))
@@ -29,21 +29,21 @@ test('the skill has a head as assistants read it, and is short', async (t) => {
   t.same(Object.keys(files), ['tracing.js', 'app.js', 'orders.js', 'app.test.js', 'check.js'], 'every block of JavaScript is run below')
 })
 
-test('what it installs is this package and its peers', async (t) => {
+test('it installs this package and its peers', async (t) => {
   const { name, peerDependencies } = require('../package.json')
   t.equal(commands[0], `npm install ${[name, ...Object.keys(peerDependencies)].join(' ')}`)
 })
 
-test('its app answers and delivers, and stats() says so', async (t) => {
+test('its app answers and delivers, as stats() shows', async (t) => {
   const sink = await startSink(t)
   const { code, stdout, stderr } = await run(t, ['check.js'], { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin })
   t.equal(code, 0, stderr)
-  t.match(stdout, /^native delivered 2 unsampled 0 dropped \{\} null$/m, 'as the skill says')
+  t.match(stdout, /^native delivered 2 unsampled 0 dropped \{\} null$/m, 'as in the skill')
   t.same(sink.spans.map(({ name }) => name).sort(), ['GET /orders/:id', 'load order'])
   t.match(sink.spans.find(({ kind }) => kind === 'SERVER'), { attributes: { 'order.id': '7' }, resource: { 'service.name': 'shop' } })
 })
 
-test('omitted attributes do not leave, and a child span inherits', { skip: without('omit') || without('inherit') }, async (t) => {
+test('omitted attributes are not exported, and a child span inherits', { skip: without('omit') || without('inherit') }, async (t) => {
   const sink = await startSink(t)
   const { code, stderr } = await run(t, ['check.js'], { OTEL_EXPORTER_OTLP_ENDPOINT: new URL(sink.url).origin })
   t.equal(code, 0, stderr)
@@ -52,7 +52,7 @@ test('omitted attributes do not leave, and a child span inherits', { skip: witho
   t.equal(child.attributes['order.id'], '7')
 })
 
-test('in production a failed request is kept and the secret of another is masked', { skip: without('keep') }, async (t) => {
+test('in production a failed request is kept, and a secret of another one is masked', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const requests = `require('./app')({ logs: false }).then(async (app) => {
     await app.inject('/orders/8')
@@ -68,14 +68,14 @@ test('in production a failed request is kept and the secret of another is masked
   t.notOk(sink.spans.some(({ attributes }) => attributes['url.path'] === '/health'))
 })
 
-test('its test passes, and fails where the request does something else', { skip: without('testing') }, async (t) => {
+test('its test passes, and fails if the request changes', { skip: without('testing') }, async (t) => {
   const { code, stdout } = await run(t, ['--test', 'app.test.js'])
   t.equal(code, 0, stdout)
   const changed = { 'orders.js': files['orders.js'].replace("'load order'", "'load something'") }
   t.equal((await run(t, ['--test', 'app.test.js'], {}, changed)).code, 1)
 })
 
-test('npx light-trace shows its requests', { skip: without('console') || without('logs') || without('log-ids') || without('stages') }, async (t) => {
+test('npx light-trace shows the app\'s requests', { skip: without('console') || without('logs') || without('log-ids') || without('stages') }, async (t) => {
   const [program, ...args] = commands[1].split(' ').slice(1)
   t.equal(program, 'light-trace')
   const command = runCommand(t, ['--port', '0', ...args], { cwd: project(t), env: { PORT: '0' } })

@@ -47,7 +47,7 @@ test('spans are plain objects in start order', async (t) => {
   t.same(JSON.parse(JSON.stringify(server.attributes)), server.attributes)
 })
 
-test('the collector waits for spans that run, and draws those that do not end', async (t) => {
+test('the collector waits for open spans, and draws those that do not end', async (t) => {
   const collector = createCollector({ timeoutMs: 20 })
   let finish
   const started = new Promise((resolve) => { finish = resolve })
@@ -66,14 +66,14 @@ test('the collector waits for spans that run, and draws those that do not end', 
   await answer
 })
 
-test('a collector that is given twice has each span once, and waits for none that has ended', async (t) => {
+test('a collector that is passed twice has each span once, and waits for no ended span', async (t) => {
   const collector = createCollector({ timeoutMs: 60_000 })
   const { app } = await tracedApp(t, { trace: { spanProcessors: [collector, collector] }, routes: (app) => app.get('/', async () => 'ok'), listen: false })
   await app.inject('/')
   t.equal((await collector.spans()).length, 1)
 })
 
-test('of requests that keep decides about, the collector shows those that were kept, and waits for none', { skip: without('keep') }, async (t) => {
+test('with keep, the collector shows the kept requests and does not wait for others', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     trace: { sampler: 'always_off', keep: { errors: true } },
     listen: false,
@@ -91,7 +91,7 @@ test('of requests that keep decides about, the collector shows those that were k
   ].join('\n'))
 })
 
-test('reset forgets', async (t) => {
+test('reset removes all spans', async (t) => {
   const { app, collector } = await tracedApp(t, { routes: familyRoutes, listen: false })
   await app.inject('/family/1')
   collector.reset()
@@ -111,7 +111,7 @@ test('exporter: console writes to standard output', async (t) => {
   t.match(stdout, /^SERVER GET \/hello [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}INTERNAL greet [\d.]+ ms\n$/)
 })
 
-test('exporter: console says in a line what a slow request waited for', { skip: without('accounts') }, async (t) => {
+test('exporter: console adds a line with what a slow request waited for', { skip: without('accounts') }, async (t) => {
   const program = `
     const app = require('fastify')()
     app.register(require('./'), { exporter: 'console', registerGlobals: false, slow: { afterMs: 10 } })
@@ -123,7 +123,7 @@ test('exporter: console says in a line what a slow request waited for', { skip: 
   t.match(stdout, /^SERVER GET \/ [\d.]+ ms trace_id=[0-9a-f]{32}\n {2}slow: \d+ ms waiting(?:, \d+ ms [a-z ]+)*\n {2}INTERNAL wait [\d.]+ ms$/m)
 })
 
-test('exporter: console into a pipe that nobody reads any more does not take the app down', async (t) => {
+test('exporter: console into a closed pipe does not end the app', async (t) => {
   const program = `
     const app = require('fastify')()
     app.register(require('./'), { exporter: 'console', registerGlobals: false })
@@ -146,7 +146,7 @@ test('exporter: console into a pipe that nobody reads any more does not take the
   t.equal(code, 7)
 })
 
-test('the console gets the tree of a request when it has ended, and what ends later', async (t) => {
+test('the console gets the tree of a request when it has ended, and later spans on their own', async (t) => {
   const written = []
   let later
   const app = await consoleApp(t, written, async (app) => {
@@ -171,7 +171,7 @@ test('the console gets the tree of a request when it has ended, and what ends la
   ])
 })
 
-test('the console says why a request failed, also by a 4xx: in short, on one line, without control characters', async (t) => {
+test('the console shortens the reason of a failed request, also of a 4xx, to one line without control characters', async (t) => {
   const written = []
   const reason = `seat 7 is\ntaken \u001b[2J${'é'.repeat(200)}`
   const app = await consoleApp(t, written, async (app) => {

@@ -10,6 +10,7 @@ const COMMANDS = {
   serve: () => require('./commands/serve').serve,
   tail: () => require('./commands/tail').tail,
   trace: () => require('./commands/trace').trace,
+  metrics: () => require('./commands/metrics').metrics,
   import: () => require('./commands/transfer').importFile,
   export: () => require('./commands/transfer').exportFile,
   check: () => require('./commands/check').check,

@@ -21,11 +21,11 @@ function compare (bare, slices) {
 
 // The reason why a row is bad, or ''.
 function verdict ({ isStalled, over, wrong, hasHappened }) {
-  if (wrong > 0) return `  WRONG: ${wrong} answers differ`
+  if (wrong > 0) return `  WRONG: ${wrong} responses differ`
   if (!hasHappened) return '  INVALID: the fault did not happen'
-  if (isStalled) return over.low > LIMIT_MS ? '' : '  INVALID: a loop that was held is not seen'
+  if (isStalled) return over.low > LIMIT_MS ? '' : '  INVALID: the blocked loop was not detected'
   if (over.low > LIMIT_MS) return `  MORE than ${LIMIT_MS} ms`
-  return over.high > LIMIT_MS ? '  UNDECIDED: the machine is too restless' : ''
+  return over.high > LIMIT_MS ? '  UNDECIDED: the machine is too noisy' : ''
 }
 
 function differences (bare, slices, share) {

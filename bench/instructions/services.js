@@ -45,6 +45,6 @@ function served (testCase, running) {
   const { service } = testCase
   if (service === undefined) return [testCase]
   if (running[service] !== null) return [{ ...testCase, [`${service}Port`]: running[service].port }]
-  console.error(`skipped ${testCase.name}: ${service} is not there`)
+  console.error(`skipped ${testCase.name}: ${service} is not available`)
   return []
 }

@@ -84,7 +84,7 @@ function sender (socket, { batch, status, answer }) {
     if (answerBytes === 0) answerBytes = lengthOf(chunk, answer, status)
     got += chunk.length
     if (got < answerBytes * requests) return
-    if (got > answerBytes * requests || !chunk.subarray(-answer.length).equals(answer)) return fail(new Error(`unexpected answer: ${chunk.subarray(-200)}`))
+    if (got > answerBytes * requests || !chunk.subarray(-answer.length).equals(answer)) return fail(new Error(`unexpected response: ${chunk.subarray(-200)}`))
     got = 0
     if (--left > 0) socket.write(nextOf(batch))
     else finish()
@@ -112,7 +112,7 @@ function freshSender (port, { batch, status, answer, isFresh }) {
       socket.write(nextOf(batch))
       for await (const chunk of socket) chunks.push(chunk)
       const whole = Buffer.concat(chunks)
-      if (lengthOf(whole, answer, status) !== whole.length) throw new Error(`unexpected answer: ${whole.subarray(-200)}`)
+      if (lengthOf(whole, answer, status) !== whole.length) throw new Error(`unexpected response: ${whole.subarray(-200)}`)
     }
   }
 }
@@ -124,6 +124,6 @@ function elsewhere (n) {
 
 function lengthOf (chunk, answer, status = 200) {
   const at = chunk.indexOf(answer)
-  if (at === -1 || !chunk.toString('latin1', 0, 15).startsWith(`HTTP/1.1 ${status}`)) throw new Error(`unexpected answer: ${chunk.subarray(0, 200)}`)
+  if (at === -1 || !chunk.toString('latin1', 0, 15).startsWith(`HTTP/1.1 ${status}`)) throw new Error(`unexpected response: ${chunk.subarray(0, 200)}`)
   return at + answer.length
 }

@@ -27,7 +27,7 @@ function bench (name, { check, run, bytesMax = Infinity, step = null }) {
   check()
 
   const tooMany = bytes > bytesMax
-  console.log(`${name.padEnd(52)} ${nanos.median.toFixed(1).padStart(8)} ns (${nanos.min.toFixed(1)}…${nanos.max.toFixed(1)})  ${bytes.toFixed(0).padStart(5)} bytes${tooMany ? `, more than the ${bytesMax} it may leave` : ''}`)
+  console.log(`${name.padEnd(52)} ${nanos.median.toFixed(1).padStart(8)} ns (${nanos.min.toFixed(1)}…${nanos.max.toFixed(1)})  ${bytes.toFixed(0).padStart(5)} bytes${tooMany ? `, over its budget of ${bytesMax}` : ''}`)
   if (tooMany) process.exitCode = 1
   if (process.env.MICRO_RESULTS) fs.appendFileSync(process.env.MICRO_RESULTS, JSON.stringify({ name, step, nanos, bytes }) + '\n')
 }

@@ -13,7 +13,7 @@ function drawChart ({ rows, node, profile: { connections, pipelining } }) {
   const values = rows.map(({ name, label, relativeRps }) => ({ label, name, ratio: relativeRps?.[0] ?? 1 }))
   const most = Math.max(...values.map(({ ratio }) => ratio))
   const height = TOP + STEP * values.length + 10
-  const title = `Throughput in parts of Fastify's own, ${connections} connections × ${pipelining} requests (Node ${node.slice(1)})`
+  const title = `Throughput relative to Fastify, ${connections} connections × ${pipelining} requests (Node ${node.slice(1)})`
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-labelledby="title" font-family="system-ui, sans-serif" font-size="13" fill="#1f2328">`,
     `<title id="title">${title}</title>`,

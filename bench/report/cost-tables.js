@@ -31,12 +31,12 @@ function readmeTable ({ instructions, seeds }) {
   return [
     table([
       ['', ([label]) => label],
-      ['throughput, 10 requests in flight', throughput(pipelined), 'right'],
+      ['throughput, 10 in flight per connection', throughput(pipelined), 'right'],
       ['throughput, one at a time', throughput(single), 'right'],
       ['instructions of a real request', ([, , name]) => name === undefined ? 'not counted' : `+${percent(row({ rows }, name))}`, 'right']
     ], COMPARED),
     '',
-    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, spans delivered; median (least…greatest) of ${rounds} rounds. Real request: a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET, metrics; NodeSDK has the instrumentations for http, Fastify, Redis and pino there. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
+    `Relative to Fastify without tracing. Throughput: a hello world over ${connections} connections, all spans delivered; median (least…greatest) of ${rounds} rounds. A real request has a JSON body, a logger, a \`traceparent\`, two attributes, a child span, a Redis GET and metrics. For it, NodeSDK has the instrumentations for http, Fastify, Redis and pino. ${provenance(pipelined, codeOf([pipelined, single, row({ rows }, 'real')]))}`
   ].join('\n')
 }
 
@@ -49,17 +49,17 @@ function readmeRows ({ instructions, seeds }) {
 // [label, row], shown for each Node
 const REAL_ROWS = [
   ['**Fastify without a tracer**', 'bare-real'],
-  ['The floor: a context, a `close` listener, ids in the log, a listener of the calls', 'floor-real'],
+  ['The floor: a context, a `close` listener, ids in log lines, a subscriber to the calls', 'floor-real'],
   ['**light-trace**', 'real'],
   ['light-trace, not sampled by its caller', 'real-unsampled'],
   ['NodeSDK with http, @fastify/otel, redis, pino and metrics', 'stock-real'],
   ['Fastify with `trustProxy`, another client each time', 'bare-real-proxied'],
   ['**light-trace**, the same', 'real-proxied'],
-  ['Fastify, a query of PostgreSQL in place of the GET', 'bare-real-pg'],
-  ['The floor of this one', 'floor-real-pg'],
+  ['Fastify, a PostgreSQL query instead of the GET', 'bare-real-pg'],
+  ['The floor of this request', 'floor-real-pg'],
   ['light-trace, with `traceClient`', 'real-pg'],
-  ['Fastify, a fetch in place of the GET', 'bare-real-fetch'],
-  ['The floor of this one', 'floor-real-fetch'],
+  ['Fastify, a fetch instead of the GET', 'bare-real-fetch'],
+  ['The floor of this request', 'floor-real-fetch'],
   ['light-trace', 'real-fetch']
 ]
 
@@ -70,11 +70,11 @@ function realTable (instructions) {
   return [
     table([
       ['', ({ label }) => label],
-      ['instructions of a request', ({ total }) => withHalfWidth(total), 'right'],
-      ['more', ({ over, total }) => over === undefined ? '' : `${signedCount(over[0])} (${percent({ total, over })})`, 'right']
+      ['instructions per request', ({ total }) => withHalfWidth(total), 'right'],
+      ['more than Fastify', ({ over, total }) => over === undefined ? '' : `${signedCount(over[0])} (${percent({ total, over })})`, 'right']
     ], counted),
     '',
-    `Of a request that does this little: the share is smaller where it does more. ${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
+    `The percentages are smaller for requests that do more. ${processes > 1 ? `${processes} processes each on Node 24, one on the others. ` : ''}Node ${[...new Set(counted.map(({ node }) => node.slice(1)))].join(', ')}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
@@ -107,13 +107,13 @@ function othersTable (instructions) {
   const counted = OTHER_ROWS.map(([name, label = labelOf(name)]) => ({ ...row({ rows }, name), label })).filter(({ total }) => total !== undefined)
   return [
     table([
-      ['a hello world, its span delivered', ({ label }) => label.replace('light-trace, ', '')],
+      ['a hello world, sampled and delivered', ({ label }) => label.replace('light-trace, ', '')],
       ['Fastify', ({ total: [all], over: [more] }) => thousands(all - more), 'right'],
       ['light-trace', ({ total: [all] }) => thousands(all), 'right'],
       ['more', ({ over: [more] }) => signedCount(more), 'right']
     ], counted),
     '',
-    `Instructions of a request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${codeOf(counted)}.`
+    `Instructions per request. Node ${instructions.nodes[HEADLINE_NODE].node.slice(1)}, ${codeOf(counted)}.`
   ].join('\n')
 }
 
@@ -136,7 +136,7 @@ function percent ({ total: [all], over: [more] }) {
  */
 function answer ({ instructions, seeds, startupInstructions, sizes }) {
   const { rows } = instructions.nodes[HEADLINE_NODE]
-  const [hello, checkout] = [['hello', 1], ['checkout', 10]].map(([route, pipelining]) => seedsOf(seeds, route, pipelining, HEADLINE_NODE).rows)
+  const [hello, checkout] = ['hello', 'checkout'].map((route) => seedsOf(seeds, route, 10, HEADLINE_NODE).rows)
   const ours = (rows) => rows.find(({ name }) => /^lighttrace-/.test(name))
   const fastifys = ([{ cpuMicrosPerRequest: [median] }]) => coreShare(median)
   const [floor, real, unsampled, stock] = ['floor-real', 'real', 'real-unsampled', 'stock-real'].map((name) => percent(row({ rows }, name)))
@@ -161,11 +161,13 @@ const ADDED = [
   ['a hello world behind a proxy, from another client each time', 'proxied'],
   ['a hello world with a query', 'query'],
   ['a hello world on a connection of its own', 'fresh'],
-  ['a thrown 500, mostly for the text of its stack', 'throws'],
+  ['a thrown 500 (mostly the text of its stack)', 'throws'],
   ['a Redis call', 'redis'],
   ['`metrics`, for a sampled request', 'metrics'],
   ['`metrics`, for an unsampled request', 'metrics-unsampled'],
-  ['`keep`, for an unsampled request', 'keep-errors']
+  ['`keep`, for an unsampled request', 'keep-errors'],
+  ['`omitAttributes` with four keys', 'omitted'],
+  ['`spanProcessors` beside an `exporter`', 'beside']
 ]
 
 /** The cost of a request, and what each addition costs. */
@@ -181,7 +183,7 @@ function addedTable ({ instructions, growth, logLines }) {
       { label: 'a log line, exported', cost: `${exported.over.toFixed(1)} µs` }
     ]),
     '',
-    `Each compared with the same without it. Node ${node.slice(1)}, ${codeOf([...counted, ...grown])}.`
+    `Each row is compared with the same request without it. Node ${node.slice(1)}, ${codeOf([...counted, ...grown])}.`
   ].join('\n')
 }
 
@@ -207,7 +209,7 @@ function nodesTable (seeds, shortly = false) {
     '',
     shortly
       ? `Throughput as a share of Fastify's without a tracer. ${tables[0].machine}, ${tables[0].date.slice(0, 10)}, ${codeOf(tables, 'table by table')}.`
-      : `Of bare Fastify's, on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; of the real request, what no tracer can do without. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
+      : `Relative to bare Fastify on the same Node: medians of the ratios within a round. The floor is one AsyncLocalStorage; for the real request, it is what every tracer needs. ${provenance(tables[0], codeOf(tables, 'table by table'))}`
   ].join('\n')
 }
 
@@ -227,21 +229,21 @@ function instructionsTable ({ nodes, profile }) {
   return [
     table([
       ['', (row) => `${labelOf(row.name)}${howCounted(row, profile)}`],
-      ['instructions a request', ({ total }) => withHalfWidth(total), 'right'],
+      ['instructions per request', ({ total }) => withHalfWidth(total), 'right'],
       ['over its baseline', ({ over: [more] }) => `**${signedCount(more)}**`, 'right'],
-      ['of that JavaScript / builtins / GC / native', ({ kinds = [] }) => kinds.map(signedCount).join(' / '), 'right']
+      ['of which JavaScript / builtins / GC / native', ({ kinds = [] }) => kinds.map(signedCount).join(' / '), 'right']
     ], shown),
     '',
-    `${profile.requests.toLocaleString('en')} requests after ${profile.warmUp.toLocaleString('en')} to warm up, in each process; ± is known where there were several. Node ${node.slice(1)}, ${codeOf(shown)}.`
+    `Each process counts ${profile.requests.toLocaleString('en')} requests after a warm-up of ${profile.warmUp.toLocaleString('en')}, unless a row says otherwise. ± is shown if there were several processes. Node ${node.slice(1)}, ${codeOf(shown)}.`
   ].join('\n')
 }
 
 // Notes how a row was counted if that differs from the line below the table.
 function howCounted ({ requests, warmUp, isCollected }, profile) {
   const notes = [
-    requests < profile.requests || requests > profile.requests ? `${thousands(requests)} at a time` : null,
-    warmUp < profile.warmUp ? `after ${thousands(warmUp)}` : null,
-    isCollected === false ? 'without the collector' : null
+    requests < profile.requests || requests > profile.requests ? `${thousands(requests)} counted` : null,
+    warmUp < profile.warmUp ? `warm-up ${thousands(warmUp)}` : null,
+    isCollected === false ? 'without garbage collection' : null
   ].filter((note) => note !== null)
   return notes.length === 0 ? '' : ` (${notes.join(', ')})`
 }
@@ -250,12 +252,12 @@ function howCounted ({ requests, warmUp, isCollected }, profile) {
 const STEPS = [
   ['bare', 'Fastify'],
   ['hook', 'a hook that does nothing'],
-  ['hook-record', 'a record, hung on request and response'],
-  ['hook-context', 'the context entered for the rest of the request: `enterWith`'],
-  ['floor', "a listener of the response's `close`"],
-  ['hook-clock', 'the clock, read twice'],
-  ['not-sent', 'light-trace without its exporter: who calls, ids, route, peer, sampling, the span and its end'],
-  ['delivered', 'the bytes of the span, their sending, and a socket that Node and V8 know from then on']
+  ['hook-record', 'a record on request and response'],
+  ['hook-context', 'a context for the rest of the request: `enterWith`'],
+  ['floor', 'a `close` listener on the response'],
+  ['hook-clock', 'two clock readings'],
+  ['not-sent', 'light-trace without its exporter: trace headers, ids, route, client, sampling, the span'],
+  ['delivered', "encoding and sending the span, and Node's streams, which from then on serve a second class of sockets"]
 ]
 
 /** From bare Fastify to a delivered span, for the rows that were counted. */
@@ -264,9 +266,9 @@ function stepsTable ({ nodes }, major) {
   const counted = STEPS.map(([name, what]) => ({ what, ...row({ rows }, name) })).filter(({ total }) => total !== undefined)
   return [
     table([
-      ['with', ({ what }) => what],
+      ['step', ({ what }) => what],
       ['instructions', ({ total: [all] }) => thousands(all), 'right'],
-      ['more than the line above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total[0] - counted[i - 1].total[0]) }, 'right']
+      ['more than the row above', (step) => { const i = counted.indexOf(step); return i === 0 ? '' : signedCount(step.total[0] - counted[i - 1].total[0]) }, 'right']
     ], counted),
     '',
     `Node ${node.slice(1)}, ${codeOf(counted)}.`
@@ -279,16 +281,16 @@ function deoptimisationsTable ({ rows, profile, ...result }) {
     table([
       ['', ({ label }) => label],
       ['functions compiled', ({ compiled }) => String(compiled), 'right'],
-      ['given up again', ({ deoptimised }) => String(deoptimised), 'right'],
-      ['of those ours', ({ ours }) => String(ours), 'right'],
-      ['bytes a request allocates', ({ bytes }) => thousands(bytes), 'right'],
+      ['deoptimised', ({ deoptimised }) => String(deoptimised), 'right'],
+      ["of these light-trace's", ({ ours }) => String(ours), 'right'],
+      ['bytes allocated per request', ({ bytes }) => thousands(bytes), 'right'],
       ['over its baseline', ({ over }) => over ? signedCount(over.bytes) : '', 'right'],
-      ['bytes alive at a collection', ({ survivors }) => thousands(survivors), 'right']
+      ['bytes alive at a garbage collection', ({ survivors }) => thousands(survivors), 'right']
     ], rows),
     '',
-    `What V8 gave up with light-trace and not without: ${row({ rows }, 'delivered').over.functions.map(({ name, reason }) => `\`${name.trim()}\` (${reason})`).join(', ')}.`,
+    `Deoptimised with light-trace and not without it: ${row({ rows }, 'delivered').over.functions.map(({ name, reason }) => `\`${name.trim()}\` (${reason})`).join(', ')}.`,
     '',
-    `In ${profile.settle.toLocaleString('en')} requests of one process; what is alive with ${profile.connections} connections. ${provenance(result)}`
+    `${profile.settle.toLocaleString('en')} requests in one process; the last column is for ${profile.connections} connections. ${provenance(result)}`
   ].join('\n')
 }
 
@@ -299,8 +301,8 @@ function nextTickTable ({ rows, rounds, machine, date }) {
       ['Node', ({ node }) => node],
       ['before', ({ before }) => `${before} ns`, 'right'],
       ['after a collection', ({ after }) => `**${after} ns**`, 'right'],
-      ['with a record kept: before', ({ keptBefore }) => `${keptBefore} ns`, 'right'],
-      ['after', ({ keptAfter }) => `${keptAfter} ns`, 'right']
+      ['before, with a record kept', ({ keptBefore }) => `${keptBefore} ns`, 'right'],
+      ['after, with a record kept', ({ keptAfter }) => `${keptAfter} ns`, 'right']
     ], rows),
     '',
     `CPU time of one \`process.nextTick\`; medians of ${rounds} processes each. ${machine}, ${date.slice(0, 10)}.`

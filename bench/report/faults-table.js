@@ -20,6 +20,6 @@ function faultsTable ({ rows, profile, ...result }) {
       ['spans delivered, dropped, waiting', ({ spans = [] }) => spans.join(', '), 'right']
     ], rows),
     '',
-    `Medians over ${profile.pairs} slices of ${profile.sliceMs} ms at ${profile.perSecond} requests a second, each against the bare slices before and after it, and where the median lies with 95 % confidence. ${total('answers')} answers were held against bare Fastify's byte for byte, ${total('wrong')} differed. ${provenance(result)}`
+    `Medians over ${profile.pairs} slices of ${profile.sliceMs} ms at ${profile.perSecond} requests a second, each compared with the bare slices before and after it; in brackets, the 95 % confidence interval of the median. ${total('answers')} responses were compared with bare Fastify's byte by byte, and ${total('wrong')} differed. ${provenance(result)}`
   ].join('\n')
 }

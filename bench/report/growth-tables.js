@@ -12,15 +12,15 @@ const column = (title, key) => [title, (row) => whole(row[key]), 'right']
 const each = (title, key) => [title, (row, above) => above === undefined ? '' : whole((row[key] - above[key]) / (row.n - above.n)), 'right']
 
 const COLUMNS = {
-  spans: [column('child spans of a request', 'n'), column('instructions a request', 'instructions'), each('for each one more', 'instructions')],
-  attributes: [column('attributes', 'n'), column('instructions a request', 'instructions'), each('for each one more', 'instructions')],
-  routes: [column('routes that take turns', 'n'), column('Fastify', 'bare'), column('light-trace', 'instructions'), column('over', 'over')],
-  posts: [column('spans of a POST', 'n'), column('light-trace, instructions a request', 'instructions'), column('Fastify, which writes to a socket as often', 'socket'), column('and has an empty POST sent by node:http', 'http')],
-  rates: [column('requests a second', 'n'), column('Fastify, instructions a request', 'bare'), column('light-trace', 'instructions'), column('over', 'over')],
-  asked: [column('routes that were asked once', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
-  connections: [column('idle connections', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
-  open: [column('requests in flight', 'n'), column('bytes of each, Fastify', 'bare'), column('light-trace', 'bytes'), column('over', 'over')],
-  collector: [column('the collector answers after, ms', 'delayMs'), column('requests', 'requests'), column('POSTs', 'posts'), column('spans lost', 'lost')]
+  spans: [column('child spans of a request', 'n'), column('instructions per request', 'instructions'), each('per additional one', 'instructions')],
+  attributes: [column('attributes', 'n'), column('instructions per request', 'instructions'), each('per additional one', 'instructions')],
+  routes: [column('routes in turn', 'n'), column('Fastify', 'bare'), column('light-trace', 'instructions'), column('difference', 'over')],
+  posts: [column('spans per POST', 'n'), column('light-trace, instructions per request', 'instructions'), column('Fastify, writing to a socket as often', 'socket'), column('Fastify, sending an empty POST by node:http as often', 'http')],
+  rates: [column('requests a second', 'n'), column('Fastify, instructions per request', 'bare'), column('light-trace', 'instructions'), column('difference', 'over')],
+  asked: [column('routes requested once', 'n'), column('bytes each: Fastify', 'bare'), column('light-trace', 'bytes'), column('difference', 'over')],
+  connections: [column('idle connections', 'n'), column('bytes each: Fastify', 'bare'), column('light-trace', 'bytes'), column('difference', 'over')],
+  open: [column('requests in flight', 'n'), column('bytes each: Fastify', 'bare'), column('light-trace', 'bytes'), column('difference', 'over')],
+  collector: [column('delay of the collector, ms', 'delayMs'), column('requests', 'requests'), column('POSTs', 'posts'), column('spans lost', 'lost')]
 }
 
 function growthTables ({ tables, ...result }) {
@@ -30,10 +30,10 @@ function growthTables ({ tables, ...result }) {
 
 // [label, table, key, unit]
 const SHORT = [
-  ['a child span more in a request', 'spans', 'instructions', 'instructions'],
-  ['an attribute more (from the 129th on it is dropped, and counted)', 'attributes', 'instructions', 'instructions'],
-  ['a route more that takes its turn', 'routes', 'over', 'instructions'],
-  ['a route that was asked once', 'asked', 'over', 'bytes'],
+  ['one more child span in a request', 'spans', 'instructions', 'instructions'],
+  ['one more attribute (from the 129th on, it is dropped and counted)', 'attributes', 'instructions', 'instructions'],
+  ['one more route, requested in turn', 'routes', 'over', 'instructions'],
+  ['a route requested once', 'asked', 'over', 'bytes'],
   ['an idle connection', 'connections', 'over', 'bytes'],
   ['a request in flight', 'open', 'over', 'bytes']
 ]
@@ -56,7 +56,7 @@ function growthShort ({ tables, ...result }) {
       ['many', (row) => `${cost(row, 1)} (${whole(row.points.at(-1).n)})`, 'right']
     ], rows),
     '',
-    `What one costs or weighs over Fastify alone, where there are so many (in brackets). Node ${result.node.slice(1)}, ${codeOf(rows)}.`,
+    `The cost or size of one, over Fastify alone, at the count in brackets. Node ${result.node.slice(1)}, ${codeOf(rows)}.`,
     ...posts === undefined ? [] : ['', postsShort(posts.rows)],
     ...rates === undefined ? [] : ['', ratesShort(rates)]
   ].join('\n')
@@ -67,7 +67,7 @@ function postsShort (rows) {
   const [shared] = rows.slice(-1)
   const at = (n) => rows.find((row) => row.n === n)
   const more = (n, key) => at(n)[key] - shared[key]
-  return `A **POST** to the collector takes ${whole(more(1, 'instructions') / 1000)},000 instructions; one that a socket is given whole, whose answer nobody reads, ${whole(more(1, 'socket') / 1000)},000; and an empty one by \`node:http\` ${whole(more(1, 'http') / 1000)},000. Spans wait for others for a second (\`buffer.flushDelayMs\`). At ten requests a second ten share a POST, which is ${whole(more(10, 'instructions'))} instructions for each request; with five seconds, OpenTelemetry's default, it is ${whole(more(50, 'instructions'))}.`
+  return `A **POST** to the collector takes ${whole(more(1, 'instructions') / 1000)},000 instructions. For comparison, writing the bytes to a socket at once, without reading a response, takes ${whole(more(1, 'socket') / 1000)},000, and an empty POST by \`node:http\` takes ${whole(more(1, 'http') / 1000)},000. Spans wait a second for others (\`buffer.flushDelayMs\`). At ten requests a second, ten share a POST, which is ${whole(more(10, 'instructions'))} instructions per request. With a delay of five seconds, OpenTelemetry's default, it is ${whole(more(50, 'instructions'))}.`
 }
 
 /** The cost of a request at different request rates. */
@@ -75,12 +75,12 @@ function ratesShort ({ rows, commit }) {
   return [
     table([
       ['requests a second', ({ n }) => whole(n), 'right'],
-      ['Fastify, instructions a request', ({ bare }) => whole(bare), 'right'],
+      ['Fastify, instructions per request', ({ bare }) => whole(bare), 'right'],
       ['light-trace', ({ instructions }) => whole(instructions), 'right'],
-      ['more', ({ over }) => `+${whole(over)}`, 'right']
+      ['difference', ({ over }) => `+${whole(over)}`, 'right']
     ], rows),
     '',
-    `A hello world, its span delivered. Each second has one POST, and each request a [sample of what the thread does](../docs/slow.md#what-it-costs), up to 200 a second; every seventh sample reads the CPU time. Requests are counted one after the other with as many POSTs and samples as they have at that rate: a service with little to do runs the same instructions, more slowly, because the CPU's caches have nothing of it any more. Commit ${commit.slice(0, 7)}.`
+    `A hello world, sampled and delivered. There is one POST a second, and one [sample](../docs/slow.md#what-it-costs) per request, up to 200 a second. Every seventh sample reads the CPU time. Requests are counted one after the other, with as many POSTs and samples as at that rate. A service with little load runs the same instructions more slowly, because its data is no longer in the CPU's caches. Commit ${commit.slice(0, 7)}.`
   ].join('\n')
 }
 

@@ -13,7 +13,7 @@ function consoleRows (rows) {
     case: name,
     instructions: `${Math.round(total.median)} ±${rounded(total.halfWidth)}`,
     over: over ? `${signed(over.median)} ±${rounded(over.halfWidth)}` : '',
-    'of that JS / builtins / GC / native': over && Number.isFinite(over.javascript) ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '', // absent if the baseline was read from a file
+    'of which JS / builtins / GC / native': over && Number.isFinite(over.javascript) ? KINDS.map((kind) => signed(over[kind])).join(' / ') : '', // absent if the baseline was read from a file
     ...(change && { 'change by this tree': signed(change.median) }),
     compiler: Math.round(compiler),
     processes,

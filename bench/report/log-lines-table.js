@@ -13,9 +13,9 @@ function logLinesTable (result) {
     table([
       ['a line printed by', ({ label }) => label],
       ['CPU \u00b5s', ({ micros }) => withSpread(micros, 1), 'right'],
-      ['over pino', ({ over }) => over === 0 ? '' : `**+${over.toFixed(1)}**`, 'right']
+      ['more than pino', ({ over }) => over === 0 ? '' : `**+${over.toFixed(1)}**`, 'right']
     ], rows),
     '',
-    `CPU time of all threads for each of ${lines.toLocaleString('en')} lines of requests, until a collector in another process has its record: median of ${rounds} processes, least and greatest. ${provenance(result)}`
+    `CPU time of all threads per line, for ${lines.toLocaleString('en')} lines of requests, until a collector in another process has their records: median (least…greatest) of ${rounds} processes. ${provenance(result)}`
   ].join('\n')
 }

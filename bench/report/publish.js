@@ -49,8 +49,8 @@ if (require.main === module) publish()
 
 function publish () {
   const refused = refusedRows()
-  if (refused === null) console.error('a shallow clone: whether the rows are of commits in the history is not known')
-  else if (refused.length > 0) return fail('of commits that are not in the history', refused)
+  if (refused === null) console.error('a shallow clone: the commits of the rows cannot be checked')
+  else if (refused.length > 0) return fail('from commits that are not in the history', refused)
   for (const [page, section, kind, tableOf] of SECTIONS) {
     const result = readResults(kind)
     if (result !== null) edit(page, { [section]: tableOf(result) })
@@ -63,12 +63,12 @@ function publish () {
   edit('docs/overhead.md', { 'bench:answer': answer(results), 'bench:added': addedTable(results), 'bench:nodes': nodesTable(seeds, true) })
   fs.writeFileSync(path.join(root, 'docs/overhead.svg'), drawChart(seedsOf(seeds, 'hello', 10, HEADLINE_NODE)))
   const stale = staleRows(results)
-  if (stale.length > 0) return fail('in README.md and older than the files that run per request', stale)
+  if (stale.length > 0) return fail('in README.md but older than the files that run per request', stale)
   edit('README.md', { bench: readmeTable(results) })
 }
 
 function fail (what, rows) {
-  console.error(`${rows.length} rows are ${what}:\n  ${rows.join('\n  ')}\nnpm run bench:cost -- --list has the commands that measure them anew; --readme runs those for the README`)
+  console.error(`${rows.length} rows are ${what}:\n  ${rows.join('\n  ')}\nnpm run bench:cost -- --list lists the commands that measure them again; --readme runs those for the README`)
   process.exitCode = 1
 }
 
@@ -95,7 +95,7 @@ function hasAll (results) {
 
 function edit (name, sections) {
   const file = path.join(root, name)
-  if (!fs.existsSync(file)) return console.error(`${name} does not exist yet, its tables are left out`)
+  if (!fs.existsSync(file)) return console.error(`${name} does not exist, its tables are skipped`)
   let text = fs.readFileSync(file, 'utf8')
   for (const [section, content] of Object.entries(sections)) text = replaceBetween(text, section, content)
   fs.writeFileSync(file, text)

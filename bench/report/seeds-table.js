@@ -24,8 +24,8 @@ function shownSpans ([created, received]) {
 const COLUMNS = [
   ['', (row) => strong(row, row.label)],
   ['requests a second', ({ requestsPerSecond }) => Math.round(requestsPerSecond).toLocaleString('en'), 'right'],
-  ['throughput, of bare', ({ relativeRps }) => ratio(relativeRps), 'right'],
-  ['CPU time of a request, of bare', ({ relativeCpu }) => ratio(relativeCpu), 'right'],
+  ['throughput, relative to Fastify', ({ relativeRps }) => ratio(relativeRps), 'right'],
+  ['CPU time per request, relative to Fastify', ({ relativeCpu }) => ratio(relativeCpu), 'right'],
   ['spans that arrived', spansOf, 'right']
 ]
 
@@ -37,10 +37,10 @@ function seedsTable (result) {
     '',
     table([
       ...COLUMNS,
-      ['CPU µs', ({ cpuMicrosPerRequest }) => withSpread(cpuMicrosPerRequest, 1), 'right'],
+      ['CPU µs per request', ({ cpuMicrosPerRequest }) => withSpread(cpuMicrosPerRequest, 1), 'right'],
       ['p99 ms', ({ latencyP99Ms }) => withSpread(latencyP99Ms, 1), 'right'],
       ['RSS MB', ({ rssMB }) => withSpread(rssMB, 0), 'right'],
-      ['server, load busy', ({ busy }) => `${busy.map((share) => (share * 100).toFixed(0)).join(', ')} %`, 'right']
+      ['CPU used by server, load', ({ busy }) => `${busy.map((share) => (share * 100).toFixed(0)).join(', ')} %`, 'right']
     ], rows),
     ...rows.flatMap(({ label, faults = [] }) => faults.map((sentence) => `\nINVALID, ${label}: ${sentence}`)),
     '',
@@ -54,8 +54,8 @@ function routeOf ({ route }) {
 }
 
 function loadOf ({ profile: { connections, pipelining, rounds, seconds, processes } }) {
-  const fresh = processes > 1 ? ` of each of ${processes} processes` : ''
-  return `autocannon with ${connections} connections, ${pipelining === 1 ? 'one request at a time' : `${pipelining} requests in flight`} on each. All servers are alive and take turns: ${rounds} rounds of ${seconds} s${fresh}; median (least…greatest) of the ratios within a round.`
+  const fresh = processes > 1 ? ` with each of ${processes} processes` : ''
+  return `autocannon with ${connections} connections, ${pipelining === 1 ? 'one request at a time' : `${pipelining} requests in flight`} on each. All servers stay up and take turns: ${rounds} rounds of ${seconds} s${fresh}. Ratios are taken within a round; median (least…greatest).`
 }
 
 /** Lists each package that was loaded once, with its version. */

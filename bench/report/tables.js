@@ -11,7 +11,7 @@ module.exports = { startupTable, targetsTable, sizesTable, provenance }
 function targetsTable (results) {
   return table([
     ['', ({ target }) => target.label],
-    ['to reach', ({ target }) => bound(target), 'right'],
+    ['target', ({ target }) => bound(target), 'right'],
     ['measured', ({ target, measured }) => measured ? amount(target, measured) : 'not measured', 'right'],
     ['', ({ verdict }) => verdict === 'missed' ? '**missed**' : verdict],
     ['why', ({ target, verdict }) => verdict === 'missed' || verdict === 'within the interval' ? target.why : '']
@@ -55,13 +55,13 @@ function startupTable ({ rows, major, date, ...code }) {
   return [
     table([
       ['', ({ label }) => label],
-      ['until ready, millions', ({ ready: [own] }) => millions(own), 'right'],
-      ['over Fastify (in parts of its own)', over('ready'), 'right'],
-      ['until the first answer', ({ answered: [own] }) => millions(own), 'right'],
-      ['over Fastify', over('answered'), 'right']
+      ['until ready, in millions', ({ ready: [own] }) => millions(own), 'right'],
+      ['more than Fastify', over('ready'), 'right'],
+      ['until the first response', ({ answered: [own] }) => millions(own), 'right'],
+      ['more than Fastify', over('answered'), 'right']
     ], list),
     '',
-    `Instructions over those of a Node that does nothing: each the middle of two starts under callgrind. Node ${major}, ${date.slice(0, 10)}, ${codeOf([code])}.`
+    `Instructions of a start, less those of a Node process that does nothing: the middle of two starts under callgrind. Node ${major}, ${date.slice(0, 10)}, ${codeOf([code])}.`
   ].join('\n')
 }
 
@@ -71,5 +71,5 @@ function millions (instructions) {
 
 /** The end of a caption. `counted`: the code versions of the rows, if they come from several. */
 function provenance ({ machine, node, date, dirty, ...code }, counted = codeOf([code])) {
-  return `Node ${node.replace('v', '')}, ${machine}, ${date.slice(0, 10)}, ${counted}${dirty ? ' with changes' : ''}.`
+  return `Node ${node.replace('v', '')}, ${machine}, ${date.slice(0, 10)}, ${counted}${dirty ? ' (with uncommitted changes)' : ''}.`
 }

@@ -14,9 +14,9 @@ const MIB = 2 ** 20
 function viewerTable (result, page) {
   const { start, seen, ingest, memory, largeTrace, sizes } = result
   const rows = [
-    ['From the command to listening, over Node\'s own start', `${ms(start.overMs)} (Node itself ${ms(start.nodeMs)})`, '0.3 s'],
-    ['From a request\'s answer to a page having it', `${ms(seen.medianMs)}, at most ${ms(seen.mostMs)} of ${seen.requests}`, '0.3 s'],
-    ['Spans received per second of one core, while a page follows', `${thousands(ingest.perCpuSecond)}, none lost uncounted`, '20,000'],
+    ['From the command to listening, without Node\'s own start', `${ms(start.overMs)} (Node itself ${ms(start.nodeMs)})`, '0.3 s'],
+    ['From a response until an open page receives its trace', `${ms(seen.medianMs)}, at most ${ms(seen.mostMs)} in ${seen.requests} requests`, '0.3 s'],
+    ['Spans received per second of one core, while a page is open', `${thousands(ingest.perCpuSecond)}, none lost without being counted`, '20,000'],
     [`Memory held after ${thousands(memory.traces)} traces`, `${mib(memory.heldBytes)} of ${mib(memory.maxBytes)}; the process ${mib(memory.rssAfter)}`, '64 MiB of traces'],
     [`The rows of a trace of ${thousands(largeTrace.spans)} spans`, `${ms(largeTrace.rowsMs)}, ${(largeTrace.bytes / MIB).toFixed(1)} MiB`, ''],
     ['The package, installed', `${mb(sizes.packageBytes)}, of which the viewer ${mb(sizes.viewerBytes)}; its dependency ${mb(sizes.dependencyBytes)}`, '1.55 MB'],
@@ -26,19 +26,19 @@ function viewerTable (result, page) {
   return [
     table([['', ([name]) => name], ['measured', ([, figure]) => figure, 'right'], ['promised', ([, , bound]) => bound, 'right']], rows),
     '',
-    `Medians; spans per second are by the CPU time of the viewer's process. ${provenance(result, `commit ${result.commit.slice(0, 7)}`)}`,
+    `Medians. Spans per second are per second of the viewer's CPU time. ${provenance(result, `commit ${result.commit.slice(0, 7)}`)}`,
     ...(page === null ? [] : ['', `The page: Chromium ${page.chromium} on a ${page.machine}${page.realTime ? ', measured at real-time priority' : ''}, ${page.date.slice(0, 10)}.`])
   ].join('\n')
 }
 
 function pageRows ({ spans, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, seenMs }) {
   return [
-    ['… to its row on the page, in Chromium', `${ms(seenMs.median)}, at most ${ms(seenMs.max)} of ${seenMs.count}`, '0.3 s'],
+    ['… until the page shows its row, in Chromium', `${ms(seenMs.median)}, at most ${ms(seenMs.max)} in ${seenMs.count} requests`, '0.3 s'],
     [`First paint of a trace of ${thousands(spans)} spans`, `${ms(firstPaintMs.median)}, at best ${ms(firstPaintMs.min)}; ${ms(mainThread.loadMs.median)} of CPU in the page`, '0.2 s'],
-    ...emptyPaintMs === undefined ? [] : [['… of an empty page: the part that no page can avoid', ms(emptyPaintMs.median), '']], // not measured yet
-    ...allRowsMs === undefined ? [] : [['… until all of its rows can be reached', ms(allRowsMs.median), '']], // not measured yet
+    ...emptyPaintMs === undefined ? [] : [['… of an empty page, for comparison', ms(emptyPaintMs.median), '']], // not measured yet
+    ...allRowsMs === undefined ? [] : [['… until all of its rows are available', ms(allRowsMs.median), '']], // not measured yet
     ['A frame while scrolling through it, CPU in the page', `${ms(mainThread.scrollFrameMs.median)}, at most ${ms(mainThread.scrollFrameMs.max)}`, 'under 50 ms'],
-    ['Tasks over 50 ms by the clock while scrolling', `${scrolling.longTasks} in ${scrolling.frames} frames`, '0']
+    ['Tasks longer than 50 ms while scrolling', `${scrolling.longTasks} in ${scrolling.frames} frames`, '0']
   ]
 }
 

@@ -26,7 +26,7 @@ module.exports = { nodeOfMajor, nodeNamed }
 /** @param {number | string} name a major version, or '22-frames' @returns {{ binary: string, flags: string[] }} */
 function nodeNamed (name) {
   const [major, kind] = String(name).split('-')
-  if (kind !== undefined && kind !== 'frames') throw new Error(`no Node is called "${name}"; there are 22 and 22-frames, for example`)
+  if (kind !== undefined && kind !== 'frames') throw new Error(`unknown Node "${name}": use 22 or 22-frames, for example`)
   return { binary: nodeOfMajor(Number(major)), flags: kind === undefined ? [] : [FRAMES] }
 }
 
@@ -37,7 +37,7 @@ function nodeOfMajor (major) {
 
 function installed (major) {
   const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
-  if (!name) throw new Error(`no package is known that holds Node ${major} for ${process.platform}-${process.arch}`)
+  if (!name) throw new Error(`no known package has Node ${major} for ${process.platform}-${process.arch}`)
   const folder = path.join(CACHE, `${name}-${major}`)
   const file = path.join(folder, 'node_modules', name, `bin/node${EXE}`)
   if (!fs.existsSync(file)) {

@@ -91,16 +91,16 @@ function codeOf (rows, how = 'row by row') {
   const all = [...new Set(rows.map(({ commit }) => commit))]
   const names = all.map((commit) => commit?.slice(0, 7)).join(', ')
   const older = [...new Set(rows.filter((row) => !isOfToday(row)).map(({ commit }) => commit))]
-  if (all.length === 1) return older.length === 0 ? `commit ${names}` : `counted at ${names}, ${since(older)}`
-  return `counted ${how} at commits ${names}${older.length === 0 ? '' : `, the oldest ${since(older)}`}`
+  if (all.length === 1) return older.length === 0 ? `commit ${names}` : `counted at ${names}; since then, ${since(older)}`
+  return `counted ${how} at commits ${names}${older.length === 0 ? '' : `; since the oldest, ${since(older)}`}`
 }
 
 function since (older) {
   const counts = older.map(changesSince)
-  if (counts.includes(undefined)) return 'before later changes of hot files'
+  if (counts.includes(undefined)) return 'files that run per request have changed'
   const most = Math.max(...counts)
-  if (most === 0) return 'with changes of hot files that no commit has'
-  return most === 1 ? 'before 1 commit that changed hot files' : `before ${most} commits that changed hot files`
+  if (most === 0) return 'files that run per request have uncommitted changes'
+  return most === 1 ? '1 commit changed files that run per request' : `${most} commits changed files that run per request`
 }
 
 const changes = new Map() // by commit

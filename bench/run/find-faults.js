@@ -10,13 +10,13 @@ function findFaults ({ testCase, sent, counts, received, check }) {
   const faults = []
   const fault = (condition, sentence) => { if (condition) faults.push(sentence) }
 
-  fault(sent.requests === 0, 'no request was answered')
+  fault(sent.requests === 0, 'no request got a response')
   fault(sent.failed > 0, `${sent.failed} requests failed`)
   fault(received.unreadable > 0, `${received.unreadable} bodies could not be read`)
   for (const sentence of check.faults) faults.push(sentence)
 
   if (!counts) {
-    fault(received.spans > 0, `${received.spans} spans came from a case that makes none`)
+    fault(received.spans > 0, `${received.spans} spans came from a case that creates none`)
     return faults
   }
 

@@ -17,11 +17,11 @@ function checkOtlp (samples, expected) {
   let checked = 0
   for (const body of samples) {
     const spans = decodeOtlp(body)
-    if (spans.length !== countSpans(body)) faults.add('the decoder and the counter disagree on how many spans a body holds')
+    if (spans.length !== countSpans(body)) faults.add('the decoder and the counter disagree on the number of spans in a body')
     for (const span of spans.slice(0, SPANS_PER_BODY_MAX)) {
       checked++
       ids.add(Buffer.from(span.spanId).toString('hex'))
-      if (span.spanId.length !== 8 || span.traceId.length !== 16) faults.add('an id of a wrong length')
+      if (span.spanId.length !== 8 || span.traceId.length !== 16) faults.add('an id of the wrong length')
       if (span.kind !== SERVER) continue
       checkServerSpan(span, expected, faults)
     }

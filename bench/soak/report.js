@@ -59,14 +59,14 @@ function figures ({ load, server }) {
 // What must hold, as [text, holds].
 function verdicts (summary) {
   return [
-    ['no client saw an error or a wrong answer that bare Fastify does not give', summary.clientErrors + summary.wrongAnswers <= summary.bareErrors],
+    ['no client got an error or a wrong response that bare Fastify did not give too', summary.clientErrors + summary.wrongAnswers <= summary.bareErrors],
     ['accepted = delivered + rejected + thinned + dropped + queued + in flight', summary.identity === 0],
-    ['what the exporter calls delivered is what the collector acknowledged, but for retried ones', summary.deliveredUnseen <= 0 && -summary.deliveredUnseen <= summary.spans.retried],
-    ['every duplicate is among the retried', summary.duplicates <= summary.spans.retried],
+    ['delivered = acknowledged by the collector, except for retried spans', summary.deliveredUnseen <= 0 && -summary.deliveredUnseen <= summary.spans.retried],
+    ['every duplicate was retried', summary.duplicates <= summary.spans.retried],
     // On our side it is one connection, which test/faults/connections.test.js checks. A connection that we give up (no response in time, or
     // an endless one) closes here first. The collector may not be reading it, and may notice only after it has accepted the next one.
     ['the collector saw one connection at a time, and at most one more that was closing', summary.collector.connectionsMost <= 2],
-    ...(summary.measured === null ? [] : [['the metrics have counted each request that was served', summary.measured === summary.served]])
+    ...(summary.measured === null ? [] : [['the metrics counted every request that was served', summary.measured === summary.served]])
   ]
 }
 
@@ -86,7 +86,7 @@ function table (summary) {
   return [
     '| | light-trace | the same app and requests without it |', '|---|---|---|',
     `| requests served | ${summary.served} | ${summary.bareServed} |`,
-    `| errors and wrong answers seen by clients | ${summary.clientErrors + summary.wrongAnswers} | ${summary.bareErrors} |`,
+    `| errors and wrong responses that clients got | ${summary.clientErrors + summary.wrongAnswers} | ${summary.bareErrors} |`,
     `| faults of the collector | ${summary.faults} | |`,
     `| spans accepted | ${spans.accepted} | |`,
     `| delivered, rejected by the collector | ${spans.delivered}, ${spans.rejected} | |`,
@@ -113,7 +113,7 @@ function publish (summary) {
   fs.writeFileSync(RESULTS, `${JSON.stringify(summary, null, 2)}\n`)
   const { date, node, machine, minutes, perSecond, seed, bufferMaxBytes, realCollectors } = summary
   const text = `${date}, Node ${node}, ${machine}: ${minutes} minutes at ${perSecond} requests a second with a buffer of ` +
-    `${bufferMaxBytes / 1024 / 1024} MiB, seed ${seed}, the healthy stretches with ${['a decoding stand-in', ...realCollectors].join(', ')}.\n\n${table(summary)}\n\n${phaseTable(summary)}\n`
+    `${bufferMaxBytes / 1024 / 1024} MiB, seed ${seed}. Healthy collectors: ${['a fake one that decodes the spans', ...realCollectors].join(', ')}.\n\n${table(summary)}\n\n${phaseTable(summary)}\n`
   const page = fs.readFileSync(PAGE, 'utf8')
   fs.writeFileSync(PAGE, page.replace(MARKS, (whole, start, end) => `${start}\n${text}\n${end}`))
 }

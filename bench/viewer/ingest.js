@@ -24,7 +24,7 @@ async function measureIngest () {
   const cpuBefore = viewer.cpuSeconds()
   const startedAt = performance.now()
   for (let i = 0; i < BATCHES; i++) {
-    if (await send(body(WARM_UP + i)) !== 200) throw new Error('a batch was refused')
+    if (await send(body(WARM_UP + i)) !== 200) throw new Error('a batch was rejected')
   }
   const seconds = (performance.now() - startedAt) / 1000
   const cpuSeconds = viewer.cpuSeconds() - cpuBefore
@@ -34,7 +34,7 @@ async function measureIngest () {
   const spans = BATCHES * BATCH_TRACES * 2
   const sent = spans + WARM_UP * BATCH_TRACES * 2
   if (stats.received.spans !== sent || stats.spans + stats.dropped.spans !== sent) throw new Error(`${sent} spans were sent, ${JSON.stringify(stats)}`)
-  if (seen === 0) throw new Error('the page has seen nothing')
+  if (seen === 0) throw new Error('the page received nothing')
   return { spans, bytesPerSpan: body(0).length / BATCH_TRACES / 2, perCpuSecond: spans / cpuSeconds, perSecond: spans / seconds, evicted: stats.dropped.reasons.evicted, uncounted: 0 }
 }
 

@@ -14,7 +14,7 @@ async function measureMemory () {
   const rssBefore = viewer.rssBytes()
   const { send, end } = sender(viewer.url)
   const body = bodies(BATCH, 1)
-  for (let i = 0; i < TRACES / BATCH; i++) if (await send(body(i)) !== 200) throw new Error('a batch was refused')
+  for (let i = 0; i < TRACES / BATCH; i++) if (await send(body(i)) !== 200) throw new Error('a batch was rejected')
   const stats = await (await fetch(`${viewer.url}/api/stats`)).json()
   const result = { traces: TRACES, maxBytes: stats.maxBytes, heldBytes: stats.bytes, held: stats.traces, evicted: stats.evicted.traces, rssBefore, rssAfter: viewer.rssBytes(), rssPeak: viewer.peakRssBytes() }
   end()

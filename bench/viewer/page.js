@@ -5,6 +5,7 @@
 //   empty page      the same for a page with one static row, no style and no script: the part that no page can avoid
 //   scrolling       from top to bottom: long tasks (over 50 ms) and late frames
 //   main thread     the same two in CPU time of the page's main thread, which other processes hardly affect
+//   metrics         of 2,000 series, while new values arrive: scrolling, and the cursor over a chart of 50 lines
 //   seen            from the response of a request to its row on the page, with an app under `light-trace app.js`
 
 const { readFileSync } = require('node:fs')
@@ -17,6 +18,7 @@ const { describeMachine, describeCommit, watchSteal } = require('../run/machine'
 const { writeResults } = require('../report/results-file')
 const { FIXED_HEADERS } = require('../../viewer/http/page')
 const traces = require('../../test/browser/support/otlp-traces')
+const { gauge, sendMetrics, shopMetrics, STEP_MS } = require('../../test/browser/support/otlp-metrics')
 
 const ROOT = path.join(__dirname, '..', '..')
 const EMPTY_PAGE = '<!doctype html><html lang="en"><title>light-trace</title><link rel="icon" href="data:,"><div class="fall" aria-busy="false"><div class="row">GET /report</div></div>'
@@ -25,6 +27,10 @@ const SPANS = 10_000
 const PAINTS = 15
 const SCROLLS = 5
 const LOADS = 8
+const SERIES = 2000
+const SERIES_OF_AN_INSTRUMENT = 100
+const SLOTS = 30 // of each series at the start
+const SENT_EVERY_MS = 1000
 const REQUESTS = 60
 const BETWEEN_MS = 150
 const START_MS = 20_000
@@ -36,7 +42,8 @@ if (require.main === module) {
     console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms; all rows after ${result.allRowsMs.median.toFixed(0)} ms; an empty page: median ${result.emptyPaintMs.median.toFixed(0)} ms`)
     console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
     console.log(`main thread: ${result.mainThread.loadMs.median.toFixed(0)} ms of CPU to load, ${result.mainThread.scrollFrameMs.median.toFixed(0)} ms for a frame while scrolling, at most ${result.mainThread.scrollFrameMs.max.toFixed(0)} ms`)
-    console.log(`answered to seen: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms of ${result.seenMs.count}`)
+    console.log(`metrics of ${result.metrics.series} series: ${result.metrics.longTasks} long tasks in ${result.metrics.frameMs.count} frames, p95 of a frame ${result.metrics.frameMs.p95.toFixed(0)} ms, longest ${result.metrics.frameMs.max.toFixed(0)} ms; ${result.metrics.cpuFrameMs.p95.toFixed(0)} ms of CPU`)
+    console.log(`from response to visible row: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms in ${result.seenMs.count} requests`)
     console.error(`wrote ${writeResults('viewer-page', result)}`)
   }).catch((error) => {
     console.error(error)
@@ -57,7 +64,8 @@ async function measurePage () {
     const { firstPaintMs, allRowsMs, emptyPaintMs } = await measureFirstPaint(browser, `${url}/traces/${traceId}`)
     const scrolling = await measureScrolling(browser, `${url}/traces/${traceId}`)
     const mainThread = await measureMainThread(browser, `${url}/traces/${traceId}`)
-    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, seenMs }
+    const metrics = await measureMetrics(browser)
+    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, metrics, seenMs }
   } finally {
     await browser.close()
     await viewer.stop()
@@ -80,13 +88,13 @@ async function output (child, format) {
     if (!child.alive()) break
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
-  throw new Error(`the viewer did not say ${format}:\n${child.output()}`)
+  throw new Error(`the viewer did not print ${format}:\n${child.output()}`)
 }
 
 async function sendBigTrace (url) {
   const { traceId, body } = traces.bigTrace({ spans: SPANS })
   const answer = await fetch(`${url}/v1/traces`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
-  if (!answer.ok) throw new Error(`the viewer answered ${answer.status}`)
+  if (!answer.ok) throw new Error(`the viewer responded with ${answer.status}`)
   return traceId
 }
 
@@ -164,9 +172,7 @@ async function measureMainThread (browser, address) {
   const frames = []
   for (let nth = 0; nth <= LOADS; nth++) {
     const page = await browser.newPage()
-    const debug = await page.context().newCDPSession(page)
-    await debug.send('Performance.enable', { timeDomain: 'threadTicks' })
-    const spent = async () => (await debug.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000
+    const spent = await mainThreadOf(page)
     await page.goto(address)
     await page.evaluate(() => new Promise((resolve) => {
       const look = () => document.querySelector('.fall[aria-busy=false] .row') === null ? window.requestAnimationFrame(look) : window.setTimeout(resolve)
@@ -176,12 +182,7 @@ async function measureMainThread (browser, address) {
     const steps = nth === LOADS ? 100 : 0
     for (let step = 1; step <= steps; step++) {
       const before = await spent()
-      await page.evaluate(async (part) => {
-        const grid = document.querySelector('.fall')
-        grid.scrollTop = grid.scrollHeight * part
-        await new Promise(window.requestAnimationFrame)
-        await new Promise((resolve) => window.setTimeout(resolve))
-      }, step / 100)
+      await page.evaluate(scrollTo, { selector: '.fall', part: step / 100 })
       frames.push(await spent() - before)
     }
     await page.close()
@@ -189,9 +190,9 @@ async function measureMainThread (browser, address) {
   return { loadMs: spread(loads.slice(1)), scrollFrameMs: spread(frames) }
 }
 
-// Runs in the page: 120 steps of a few screens each, one per frame.
-async function scroll () {
-  const grid = document.querySelector('.fall')
+// Runs in the page: 120 steps of a few screens each, one per frame. With `over`, the cursor also moves over the first such element in view.
+async function scroll ({ selector = '.fall', over } = {}) {
+  const grid = document.querySelector(selector)
   const tasks = []
   const observer = new window.PerformanceObserver((list) => tasks.push(...list.getEntries()))
   observer.observe({ type: 'longtask' })
@@ -199,6 +200,11 @@ async function scroll () {
   let last = await new Promise(window.requestAnimationFrame)
   for (let step = 0; step <= 120; step++) {
     grid.scrollTop = grid.scrollHeight * step / 120
+    const hovered = over && [...document.querySelectorAll(over)].find((each) => each.getBoundingClientRect().top > 0)
+    if (hovered) {
+      const { left, top, width, height } = hovered.getBoundingClientRect()
+      hovered.dispatchEvent(new window.MouseEvent('mousemove', { bubbles: true, clientX: left + width * step / 121, clientY: top + height * (step % 10) / 10 }))
+    }
     const now = await new Promise(window.requestAnimationFrame)
     frames.push(now - last)
     last = now
@@ -207,6 +213,56 @@ async function scroll () {
   tasks.push(...observer.takeRecords())
   observer.disconnect()
   return { frames, longTasks: tasks.length, longest: Math.max(0, ...tasks.map(({ duration }) => duration)) }
+}
+
+// Returns a function that returns the milliseconds of CPU that the page's main thread has used.
+async function mainThreadOf (page) {
+  const debug = await page.context().newCDPSession(page)
+  await debug.send('Performance.enable', { timeDomain: 'threadTicks' })
+  return async () => (await debug.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000
+}
+
+// Runs in the page.
+async function scrollTo ({ selector, part }) {
+  const grid = document.querySelector(selector)
+  grid.scrollTop = grid.scrollHeight * part
+  await new Promise(window.requestAnimationFrame)
+  await new Promise((resolve) => window.setTimeout(resolve))
+}
+
+// A viewer of its own, with instruments of 100 series each, of which a chart shows 50. New values arrive each second, so the page loads all the time.
+async function measureMetrics (browser) {
+  const viewer = start(process.execPath, ['viewer/cli.js', '--port', '0'], { cwd: ROOT })
+  let timer
+  try {
+    const [, url] = await output(viewer, /(http:\/\/[\w.:]+)\/?\s/)
+    const names = Array.from({ length: Math.floor(SERIES / SERIES_OF_AN_INSTRUMENT) }, (_, index) => `bench.value.${index}`)
+    const send = (slots) => sendMetrics(url, names.map((name) => gauge(name, 'By', Array.from({ length: SERIES_OF_AN_INSTRUMENT * slots }, (_, index) =>
+      ({ at: Date.now() - (slots - 1 - Math.floor(index / SERIES_OF_AN_INSTRUMENT)) * STEP_MS, value: 1e6 * (1 + Math.random()), attributes: { nth: index % SERIES_OF_AN_INSTRUMENT } })))))
+    await send(SLOTS)
+    await sendMetrics(url, shopMetrics())
+    const { series } = await (await fetch(`${url}/api/metrics`)).json()
+    timer = setInterval(() => send(1).catch(() => {}), SENT_EVERY_MS)
+    const page = await browser.newPage()
+    const spent = await mainThreadOf(page)
+    await page.goto(`${url}/metrics?${names.map((name) => `by.${name}=nth`).join('&')}`)
+    await page.locator('.card canvas').first().waitFor()
+    const runs = []
+    for (let nth = 0; nth < SCROLLS; nth++) runs.push(await page.evaluate(scroll, { selector: '.metrics', over: '.metrics .u-over' }))
+    const cpu = []
+    for (let step = 1; step <= 100; step++) {
+      const before = await spent()
+      await page.evaluate(scrollTo, { selector: '.metrics', part: step / 100 })
+      cpu.push(await spent() - before)
+    }
+    const lines = await page.evaluate(() => Math.max(...[...document.querySelectorAll('.chart-legend')].map((each) => each.children.length)))
+    await page.close()
+    if (series < SERIES || lines !== 50) throw new Error(`the viewer has ${series} series, and the page ${lines} lines in a chart`)
+    return { series, longTasks: runs.reduce((sum, { longTasks }) => sum + longTasks, 0), longestTaskMs: Math.max(...runs.map(({ longest }) => longest)), frameMs: spread(runs.flatMap(({ frames }) => frames)), cpuFrameMs: spread(cpu) }
+  } finally {
+    clearInterval(timer)
+    await viewer.stop()
+  }
 }
 
 // Both clocks are this machine's. The page records when a row with a new path appears.

@@ -15,8 +15,11 @@ function resolveMetrics (options, env) {
   const given = options.metrics ?? EMPTY
   const kinds = metricKinds(given, options, env)
   if (options.metrics === undefined && kinds.length === 0) return null
+  const settings = settle(OPTIONS.metrics.members, given, { env })
   return Object.freeze({
-    ...settle(OPTIONS.metrics.members, given, { env }),
+    ...settings,
+    // `npx light-trace` shows the runtime, also if the app registers light-trace itself. An exporter in the code sends somewhere else.
+    runtime: given.runtime ?? (given.exporter === undefined && isByCommand(env)),
     exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT') : null,
     lines: kinds.includes('otlp/stdout'),
     prometheus: kinds.includes('prometheus') ? settle(PROMETHEUS, EMPTY, { env }) : null
@@ -50,12 +53,16 @@ function resolveLogs (options, env, limits) {
     isText: kind === 'console', // without an exporter: text instead of OTLP JSON
     lines: named !== 'none',
     exceptions, // 'logs': records instead of span events; 'logs/dup': both
-    byCommand: env.text('LIGHT_TRACE_VIEWER') !== undefined, // `npx light-trace` wants lines, whatever the logger is
+    byCommand: isByCommand(env), // `npx light-trace` wants lines, whatever the logger is
     flushDelayMs: records.flushDelayMs ?? options.buffer?.flushDelayMs ?? OPTIONS.buffer.members.flushDelayMs.default,
     maxRecords: records.maxRecords,
     attributes: records.attributes ?? limits.attributes,
     attributeValueLength: records.attributeValueLength ?? limits.attributeValueLength
   })
+}
+
+function isByCommand (env) {
+  return env.text('LIGHT_TRACE_VIEWER') !== undefined
 }
 
 /** From the option, else the variable. `true` means the span exporter, if it is one of ours. */

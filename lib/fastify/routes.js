@@ -43,7 +43,7 @@ function slowOf (request) { return routeContextOf(request).config?.[kRoute]?.slo
 /** Warns about a route with the tracing option in the wrong place, or with another plugin's. Fastify accepts any option name. */
 function warnAboutRoute ({ url, trace, config }, report, app) {
   let what = ''
-  if (trace !== undefined) what = '`trace` stands beside `config`'
+  if (trace !== undefined) what = '`trace` is not inside `config`'
   else if (config?.otel !== undefined && !app.hasPlugin('@fastify/otel')) what = "`config.otel` is @fastify/otel's"
   if (what !== '') report.warn('LT_WARN_OPTION_MEANING', `route ${url}: ${what}, and has no effect: use config: { trace: false }`, url)
 }

@@ -102,7 +102,7 @@ async function installed (name, binary, needs, install, moved = binary) {
       return target
     } catch (error) {
       if (attempt === ATTEMPTS) throw new Error(`${name} could not be installed; it needs ${needs} and their registry. ${error.message}`)
-      console.log(`once more, since it failed: ${error.message}`)
+      console.log(`retried after a failure: ${error.message}`)
     } finally {
       fs.rmSync(directory, { recursive: true, force: true })
     }

@@ -2,12 +2,10 @@
 
 // The viewer in light and dark, wide and narrow, and for screen readers.
 
-const { readFileSync } = require('node:fs')
+const { problemsOf } = require('./support/axe')
 const { inBrowser } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
-
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Sends a shop's traces. Returns the address of every view of it. */
 async function allViews (send, url) {
@@ -48,7 +46,7 @@ async function show (page, url, name, path) {
 }
 
 for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow', 'light'], ['narrow', 'dark']]) {
-  inBrowser(`axe finds nothing serious, and nothing is cut off: ${size}, ${colorScheme}`, async (t, { send, open, url }) => {
+  inBrowser(`axe finds no serious problem, and nothing is cut off: ${size}, ${colorScheme}`, async (t, { send, open, url }) => {
     const views = await allViews(send, url)
     const page = await open('/', { size, colorScheme })
     for (const [name, path] of Object.entries(views)) {
@@ -56,7 +54,7 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
       t.same(await problemsOf(page), [], name)
       const { width, clientWidth } = await page.evaluate(() => ({ width: document.documentElement.scrollWidth, clientWidth: document.documentElement.clientWidth }))
       t.equal(width, clientWidth, `${name} does not scroll sideways`)
-      t.ok(await page.evaluate(() => document.getElementById('main').scrollWidth <= document.getElementById('main').clientWidth), `${name}: nor does what is in it`)
+      t.ok(await page.evaluate(() => document.getElementById('main').scrollWidth <= document.getElementById('main').clientWidth), `${name}: nothing in it scrolls sideways`)
     }
     await page.goto(url)
     await page.locator('.row').first().waitFor()
@@ -66,15 +64,7 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
   })
 }
 
-// The browser's debugger runs the script, so the page's content security policy does not stop it.
-async function problemsOf (page) {
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-  return violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`)
-}
-
-inBrowser('the switch turns light into dark, and this browser remembers it', async (t, { open }) => {
+inBrowser('the switch changes light to dark, and the browser remembers the choice', async (t, { open }) => {
   const page = await open('/', { colorScheme: 'light' })
   const shade = () => page.evaluate(() => document.body.computedStyleMap().get('background-color').toString())
   const light = await shade()
@@ -85,10 +75,10 @@ inBrowser('the switch turns light into dark, and this browser remembers it', asy
   await page.reload()
   t.equal(await shade(), dark)
   const other = await open('/', { colorScheme: 'dark' })
-  t.equal(await other.evaluate(() => document.body.computedStyleMap().get('background-color').toString()), dark, 'and without a choice it follows the system')
+  t.equal(await other.evaluate(() => document.body.computedStyleMap().get('background-color').toString()), dark, 'without a choice it follows the system')
 })
 
-inBrowser('a screen reader gets rows, levels, states and what the bars say', async (t, { send, open, url }) => {
+inBrowser('a screen reader gets rows, levels, states and the values of the bars', async (t, { send, open, url }) => {
   const views = await allViews(send, url)
   const page = await open(views.trace)
   await page.locator('.fall .row').nth(5).waitFor()
@@ -98,6 +88,6 @@ inBrowser('a screen reader gets rows, levels, states and what the bars say', asy
   t.equal(await first.count(), 1)
   t.match(await first.ariaSnapshot(), /row "shop POST \/orders .* ms starts at 0, own time .* critical path/)
   const focusable = await page.evaluate(() => [...document.querySelectorAll('a[href], button, input, select, [tabindex="0"]')].filter((each) => each.checkVisibility()).map((each) => each.ariaLabel ?? each.textContent.trim()))
-  t.match(focusable.slice(0, 5), [/^Skip/, 'light-trace', 'Requests', 'Routes', 'Exceptions'], 'the order of the page is the order of the keyboard')
+  t.match(focusable.slice(0, 5), [/^Skip/, 'light-trace', 'Requests', 'Routes', 'Exceptions'], 'the tab order is the order of the page')
   t.ok(focusable.indexOf('Find a span in this trace') < focusable.indexOf('Spans'))
 })

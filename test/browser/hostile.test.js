@@ -10,11 +10,11 @@ const { HOSTILE } = traces
 async function unhurt (t, page, what) {
   t.equal(await page.evaluate(() => window.hacked), undefined, `${what}: no text became a script`)
   t.equal(await page.locator('main script, main img, main iframe, main style, main [onerror]').count(), 0, `${what}: no text became markup`)
-  t.same(await page.locator('main a').evaluateAll((links) => links.map((link) => link.protocol).filter((protocol) => protocol !== 'http:')), [], `${what}: no text became an address`)
-  t.notMatch(await page.locator('main').innerText().then((text) => text.replace(/[\n\t]/g, '')), /[\u202a-\u202e\p{Cc}]/u, `${what}: no sign does its work`)
+  t.same(await page.locator('main a').evaluateAll((links) => links.map((link) => link.protocol).filter((protocol) => protocol !== 'http:')), [], `${what}: no text became a link`)
+  t.notMatch(await page.locator('main').innerText().then((text) => text.replace(/[\n\t]/g, '')), /[\u202a-\u202e\p{Cc}]/u, `${what}: no control or direction character has an effect`)
 }
 
-inBrowser('texts that are scripts, addresses, signs that hide or turn', async (t, { send, open }) => {
+inBrowser('scripts, addresses, control characters and direction characters are shown as text', async (t, { send, open }) => {
   const { traceId, root, body } = traces.hostile()
   await send(body)
   const page = await open('/')
@@ -45,24 +45,24 @@ inBrowser('texts that are scripts, addresses, signs that hide or turn', async (t
   t.ok((await row.textContent()).length < 3000, 'ten megabytes are cut')
   await row.getByRole('button', { name: 'Show more' }).click()
   await row.getByText('9 800 000 more characters are not shown').or(row.getByText('more characters are not shown')).waitFor()
-  t.ok((await row.textContent()).length < 250_000, 'and what is shown of them, too')
+  t.ok((await row.textContent()).length < 250_000, 'the expanded text is cut, too')
 })
 
-inBrowser('ids in a circle, an id twice, a span that is its own parent', async (t, { send, open }) => {
+inBrowser('a cycle of ids, a duplicate id and a span that is its own parent are shown', async (t, { send, open }) => {
   const { traceId, body } = traces.circle()
   await send(body)
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').nth(3).waitFor()
   const names = await texts(page, '.fall .label')
   for (const name of ['first', 'second', 'third', 'its own parent']) t.equal(names.filter((each) => each === name).length, 1, name)
-  t.ok(await page.locator('.flag', { hasText: 'circle' }).count() >= 1)
+  t.ok(await page.locator('.flag', { hasText: 'cycle' }).count() >= 1)
   for (let nth = 0; nth < names.length + 2; nth++) await page.keyboard.press('ArrowDown')
   for (let nth = 0; nth < names.length + 2; nth++) await page.keyboard.press('ArrowLeft')
   await page.keyboard.press('Enter')
   await page.locator('.panel h2').waitFor()
 })
 
-inBrowser('a clock that is three hours off, and a span that ends before it starts', async (t, { send, open }) => {
+inBrowser('a clock that is three hours off is corrected, and a span that ends before it starts is shown', async (t, { send, open }) => {
   const { traceId, body } = traces.clockOff()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -70,12 +70,12 @@ inBrowser('a clock that is three hours off, and a span that ends before it start
   t.match(await page.locator('.flag').allTextContents(), ['clock +3 h 0 m'])
   t.match(await page.locator('.facts').textContent(), 'Duration80.0 ms')
   const [call, there] = await Promise.all([1, 2].map((nth) => page.locator('.fall .row .bar').nth(nth).boundingBox()))
-  t.ok(there.x >= call.x && there.x + there.width <= call.x + call.width + 1, 'it is shown inside its caller')
+  t.ok(there.x >= call.x && there.x + there.width <= call.x + call.width + 1, 'it is drawn inside its caller')
   await page.locator('.fall .row').nth(2).click()
   await page.locator('.panel').getByText('the clock of this service differs').waitFor()
 })
 
-inBrowser('a request that begins decades ago, and one that ends in decades', async (t, { send, open }) => {
+inBrowser('requests that begin decades ago or end in decades are shown', async (t, { send, open }) => {
   const made = traces.ids(71)
   const [a, b] = [made.trace(), made.trace()]
   await send(traces.otlp({
@@ -93,7 +93,7 @@ inBrowser('a request that begins decades ago, and one that ends in decades', asy
   }
 })
 
-inBrowser('three thousand levels', async (t, { send, open }) => {
+inBrowser('a trace of three thousand levels is shown to its last level', async (t, { send, open }) => {
   const { traceId, body } = traces.deepTrace()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -101,19 +101,19 @@ inBrowser('three thousand levels', async (t, { send, open }) => {
   await page.keyboard.press('End')
   await page.locator('.row[aria-level="3000"]').waitFor()
   const { width } = await page.locator('.row[aria-level="3000"] .label').boundingBox()
-  t.ok(width > 50, 'the name has room')
+  t.ok(width > 50, 'the name is still visible')
 })
 
-inBrowser('forty thousand traces of one span while the page looks on', async (t, { send, open }) => {
+inBrowser('forty thousand traces of one span each do not overload an open page', async (t, { send, open }) => {
   const made = traces.ids(81)
   const page = await open('/')
   await page.getByText('Waiting for the first request').waitFor()
   const one = (index) => traces.span({ traceId: made.trace(), id: made.span(), name: `GET /${index % 50}`, kind: 'SERVER', start: Date.now(), ms: 1, attributes: { 'http.request.method': 'GET', 'http.route': `/${index % 50}`, 'http.response.status_code': 200 } })
   for (let batch = 0; batch < 8; batch++) await send(traces.otlp({ load: Array.from({ length: 5000 }, (_, index) => one(index)) }))
   await page.waitForFunction(() => /\d/.test(document.getElementById('foot').textContent) && document.querySelectorAll('.row').length > 10)
-  t.ok(Number(await page.locator('.grid').getAttribute('aria-rowcount')) <= 5002, 'the page keeps no more than it can show')
+  t.ok(Number(await page.locator('.grid').getAttribute('aria-rowcount')) <= 5002, 'the page keeps a limited number of rows')
   t.ok(await page.locator('.row').count() < 60)
   await page.keyboard.press('2')
   await page.locator('tbody tr').nth(20).waitFor()
-  t.match(await page.locator('h1').textContent(), 'Routes', 'the page is alive')
+  t.match(await page.locator('h1').textContent(), 'Routes', 'the page still responds')
 })

@@ -25,7 +25,7 @@ async function orderWithLines ({ url, send }) {
 
 const lineRows = (page) => texts(page, '.fall .row.line .label')
 
-inBrowser('lines stand beneath their span, by time and in the colour of their level, and are filtered by level and text', async (t, viewer) => {
+inBrowser('log lines are listed below their span, by time, in the colour of their level, and filtered by level and text', async (t, viewer) => {
   const { traceId } = await orderWithLines(viewer)
   const page = await viewer.open(`/traces/${traceId}`)
   await page.locator('.fall .row.line').nth(2).waitFor()
@@ -37,7 +37,7 @@ inBrowser('lines stand beneath their span, by time and in the colour of their le
   t.same(await lineRows(page), ['no stock', 'answered late'])
   await page.getByPlaceholder('Find a span or line').fill('LATE')
   t.same(await lineRows(page), ['answered late'])
-  await page.getByText('1 match').waitFor()
+  await page.getByText('1 of 1').waitFor()
   await page.getByPlaceholder('Find a span or line').fill('')
   await page.reload()
   await page.locator('.fall .row.line').nth(1).waitFor()
@@ -47,7 +47,7 @@ inBrowser('lines stand beneath their span, by time and in the colour of their le
   t.equal(await page.locator('.fall .row', { hasText: 'POST /orders' }).first().getAttribute('aria-expanded'), 'true')
 })
 
-inBrowser('a line has a panel with all that it carries, by address and by keyboard too', async (t, viewer) => {
+inBrowser('a line has a panel with all its data, which its URL and the keyboard open, too', async (t, viewer) => {
   const { traceId } = await orderWithLines(viewer)
   const page = await viewer.open(`/traces/${traceId}`)
   await page.locator('.row.line', { hasText: 'no stock' }).click()
@@ -67,7 +67,7 @@ inBrowser('a line has a panel with all that it carries, by address and by keyboa
   t.pass()
 })
 
-inBrowser('the list of lines is live, filtered, and leads to the request by its panel', async (t, viewer) => {
+inBrowser('the list of lines is live, can be filtered, and links to the request in the panel', async (t, viewer) => {
   const page = await viewer.open('/logs')
   await page.getByText('No line has been received yet').waitFor()
   const { traceId } = await orderWithLines(viewer)
@@ -80,7 +80,7 @@ inBrowser('the list of lines is live, filtered, and leads to the request by its 
   await page.locator('a.log').nth(2).focus()
   await sendLogs(viewer.url, { at: Date.now(), text: 'another' })
   await page.getByText('another').waitFor()
-  t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'what is focused stays')
+  t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'the focus stays')
   await page.getByLabel('Level').selectOption('warn')
   await page.getByText('2 of 5 lines').waitFor()
   await page.getByPlaceholder('Search lines').fill('stock')

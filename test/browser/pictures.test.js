@@ -11,7 +11,7 @@ const traces = require('./support/otlp-traces')
 const SUM_MAX = 400_000
 const SLOW_ORDER = { method: 'POST', route: '/orders', path: () => '/orders', base: 46 }
 
-inBrowser('the pictures of the docs', async (t, { send, open, url }) => {
+inBrowser('the pictures of the docs can be made, and are small', async (t, { send, open, url }) => {
   const directory = process.env.LIGHT_TRACE_PICTURES ?? t.testdir({})
   const made = traces.ids(5)
   const traceId = made.trace()

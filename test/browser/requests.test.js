@@ -14,7 +14,7 @@ function request (route, fail = false, index = 0) {
   return traces.request({ made, route, fail, slow: 1, index })
 }
 
-inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, { send, open, url }) => {
+inBrowser('an empty viewer explains how to fill it, and fills by itself', async (t, { send, open, url }) => {
   const page = await open('/')
   await page.getByText('Waiting for the first request').waitFor()
   t.match(await page.locator('.welcome').textContent(), `OTEL_EXPORTER_OTLP_ENDPOINT=${url}`)
@@ -23,11 +23,11 @@ inBrowser('an empty viewer says how to fill it, and fills by itself', async (t, 
   t.match(await rows(page), [/200 GET\s*\/products/])
   await send(request(USERS, true))
   await page.locator('.row.failed').waitFor()
-  t.match(await rows(page), [/^Last failed 1/, /500 GET\s*\/users\/:id/, /^All others 1/, /200 GET\s*\/products/], 'the failed one is first')
+  t.match(await rows(page), [/^Last failed 1/, /500 GET\s*\/users\/:id/, /^All others 1/, /200 GET\s*\/products/], 'the failed request is first')
   await page.locator('#foot').getByText('2 traces').waitFor()
 })
 
-inBrowser('an app that is not traced says so where its requests would be', async (t, { viewer, open, url }) => {
+inBrowser('an app that is not traced is named, with the reason, where its requests would be', async (t, { viewer, open, url }) => {
   viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
   const report = (untraced) => fetch(`${url}/api/app`, { method: 'POST', body: JSON.stringify({ pid: 7, untraced }) })
   await report('uses Fastify 4.28.1, and light-trace needs Fastify 5 or later')
@@ -37,7 +37,7 @@ inBrowser('an app that is not traced says so where its requests would be', async
   await page.getByText('process 7 says more').waitFor()
 })
 
-inBrowser('many failures do not hide what is new, and a call that failed inside a request is a note', async (t, { send, open }) => {
+inBrowser('many failures do not hide new requests, and a call that failed inside a request is a note', async (t, { send, open }) => {
   for (let index = 0; index < 12; index++) await send(request(USERS, true, index))
   const [root, call] = [made.span(), made.span()]
   const traceId = made.trace()
@@ -54,7 +54,7 @@ inBrowser('many failures do not hide what is new, and a call that failed inside 
   t.equal(shown.length, 15)
 })
 
-inBrowser('requests that one blocked loop made slow stand together, below its line, the one whose code ran first', async (t, { send, open }) => {
+inBrowser('requests that one blocked loop made slow are grouped below its line, first the one that blocked it', async (t, { send, open }) => {
   const culprit = made.trace()
   const stopped = (route, traceId, role, id = 'f00dbabe00000001') => {
     const body = traces.request({ made, traceId, route: { method: 'GET', route, path: () => route, base: 7 }, fail: false, slow: 1 })
@@ -79,7 +79,7 @@ inBrowser('requests that one blocked loop made slow stand together, below its li
   if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/stopped.png` })
   const selected = () => page.locator('.row[aria-selected=true] .route').textContent()
   await page.keyboard.press('ArrowDown')
-  t.equal(await selected(), '/search', 'the line itself is passed over')
+  t.equal(await selected(), '/search', 'the line of the group is skipped')
   await page.keyboard.press('ArrowUp')
   t.equal(await selected(), '/search')
   await page.keyboard.press('End')
@@ -90,7 +90,7 @@ inBrowser('requests that one blocked loop made slow stand together, below its li
   await page.locator('.trace-head .flag').getByText('blocked the loop').waitFor()
 })
 
-inBrowser('the filter is the server\'s, and is kept in the address', async (t, { send, open }) => {
+inBrowser('the server filters, and the filter is kept in the URL', async (t, { send, open }) => {
   await send(request(PRODUCTS, false, 0), request(USERS, false, 1), request(INVOICE, false, 2), request(USERS, true, 1))
   const page = await open('/')
   await page.locator('.row.failed').waitFor()
@@ -117,7 +117,7 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   await page.keyboard.type('bex')
   await shown(() => page.keyboard.press('Enter'), 2)
   t.match(await page.locator('.chip').textContent(), 'tenant = globex')
-  t.match(page.url(), /attr=tenant%3Aglobex/)
+  t.match(page.url(), /where=tenant\+%3D\+globex/)
   await page.reload()
   await page.locator('.chip').waitFor()
   await shown(() => page.getByRole('button', { name: /^Remove tenant/ }).click(), 4)
@@ -132,7 +132,7 @@ inBrowser('the filter is the server\'s, and is kept in the address', async (t, {
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 4)
 })
 
-inBrowser('what comes while paused waits', async (t, { send, open }) => {
+inBrowser('requests that arrive while paused wait', async (t, { send, open }) => {
   await send(request(PRODUCTS))
   const page = await open('/')
   await page.locator('.row').first().waitFor()
@@ -146,7 +146,7 @@ inBrowser('what comes while paused waits', async (t, { send, open }) => {
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
 })
 
-inBrowser('everything can be done by keyboard', async (t, { send, open }) => {
+inBrowser('every action is possible by keyboard', async (t, { send, open }) => {
   await send(request(USERS, true), request(PRODUCTS), request(USERS, true), request(PRODUCTS))
   const page = await open('/')
   await page.locator('.row.failed').first().waitFor()
@@ -156,12 +156,12 @@ inBrowser('everything can be done by keyboard', async (t, { send, open }) => {
   await page.keyboard.press('Escape')
   await page.locator('dialog[open]').waitFor({ state: 'detached' })
   await page.keyboard.press('ArrowDown')
-  t.equal(await selected(), '3', 'the group is stepped over')
+  t.equal(await selected(), '3', 'the group is skipped')
   t.equal(await page.locator('.grid').getAttribute('aria-activedescendant'), 'r1')
   await page.keyboard.press('e')
   t.equal(await selected(), '4')
   await page.keyboard.press('e')
-  t.equal(await selected(), '3', 'after the last failed one comes the first')
+  t.equal(await selected(), '3', 'after the last failed request comes the first')
   await page.keyboard.press('End')
   t.equal(await selected(), '7')
   await page.keyboard.press('Home')
@@ -179,10 +179,10 @@ inBrowser('everything can be done by keyboard', async (t, { send, open }) => {
   await page.keyboard.press('/')
   t.equal(await page.evaluate(() => document.activeElement.id), 'search')
   await page.keyboard.press('Escape')
-  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'Escape goes back to the rows')
+  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'Escape returns to the rows')
 })
 
-inBrowser('thousands of requests: the page holds the newest, shows those in sight, and loads older ones', async (t, { send, open }) => {
+inBrowser('of thousands of requests the page holds the newest, renders the visible ones, and loads older ones', async (t, { send, open }) => {
   const start = Date.now() - 60_000
   const spans = Array.from({ length: 1200 }, (_, index) => traces.span({
     traceId: made.trace(), id: made.span(), name: `GET /many/${index}`, kind: 'SERVER', start: start + index * 10, ms: 1 + index % 40, attributes: { 'http.request.method': 'GET', 'http.route': '/many', 'url.path': `/many/${index}`, 'http.response.status_code': 200 }
@@ -191,7 +191,7 @@ inBrowser('thousands of requests: the page holds the newest, shows those in sigh
   const page = await open('/')
   await page.locator('.row').first().waitFor()
   t.equal(await page.locator('.grid').getAttribute('aria-rowcount'), '501')
-  t.ok(await page.locator('.row').count() < 60, 'rows out of sight do not exist')
+  t.ok(await page.locator('.row').count() < 60, 'only visible rows are rendered')
   await page.getByRole('button', { name: 'Load older requests' }).click()
   await page.waitForFunction(() => document.querySelector('.grid').ariaRowCount === '1001')
   await page.getByRole('button', { name: 'Load older requests' }).click()
@@ -201,16 +201,16 @@ inBrowser('thousands of requests: the page holds the newest, shows those in sigh
   t.match((await rows(page)).at(-1), /\/many\/0 many/)
 })
 
-inBrowser('a viewer that is gone is said to be gone', async (t, { viewer, send, open }) => {
+inBrowser('a viewer that has stopped is reported as not connected', async (t, { viewer, send, open }) => {
   await send(request(PRODUCTS))
   const page = await open('/', { expectErrors: true })
   await page.locator('#state.live').waitFor()
   await viewer.close()
   await page.getByText('not connected').waitFor()
-  t.equal((await rows(page)).length, 1, 'what was received is still shown')
+  t.equal((await rows(page)).length, 1, 'received requests are still shown')
 })
 
-inBrowser('traces are imported from a file and exported to one', async (t, { send, open }) => {
+inBrowser('traces can be imported from a file and exported to one', async (t, { send, open }) => {
   const page = await open('/', { expectErrors: true }) // a rejected file causes an error in the console
   const body = request(USERS, true)
   await page.locator('input[type=file]').setInputFiles({ name: 'trace.json', mimeType: 'application/json', buffer: Buffer.from(JSON.stringify(body)) })
@@ -228,7 +228,7 @@ inBrowser('traces are imported from a file and exported to one', async (t, { sen
   t.ok(lines.every(({ resourceSpans }) => resourceSpans.length > 0))
 })
 
-inBrowser('a click counts while requests keep coming', async (t, { send, open }) => {
+inBrowser('a click works while requests keep coming', async (t, { send, open }) => {
   await send(request(USERS, true))
   const page = await open('/')
   const row = page.locator('.row.failed')
@@ -239,15 +239,15 @@ inBrowser('a click counts while requests keep coming', async (t, { send, open })
   const live = await open('/') // shows that the viewer has sent them to the pages
   await send(...Array.from({ length: 20 }, () => request(PRODUCTS)))
   await live.locator('.row').nth(10).waitFor()
-  t.equal((await rows(page)).length, 2, 'what comes waits for the button')
+  t.equal((await rows(page)).length, 2, 'new requests wait until the button is released')
   await page.mouse.up()
   await page.waitForURL(/\/traces\//)
   await page.keyboard.press('Escape')
   await page.locator('.row[aria-selected=true].failed').waitFor()
-  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'back in the rows, where it was')
+  t.ok(await page.evaluate(() => document.activeElement.matches('.grid')), 'the focus is back in the rows, at the same request')
 })
 
-inBrowser('a tab that nobody sees holds no connection, and catches up', async (t, { viewer, send, open }) => {
+inBrowser('a hidden tab holds no connection, and catches up later', async (t, { viewer, send, open }) => {
   await send(request(USERS))
   const page = await open('/')
   await page.locator('.row').first().waitFor()

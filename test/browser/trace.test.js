@@ -30,15 +30,15 @@ inBrowser('the waterfall shows times, own time, the critical path, events and fa
   t.match(await page.locator('.trace-head').textContent(), /StockError The stock of item \d+ could not be read/)
   t.match(await spoken(page, 'POST /orders'), /^starts at 0, own time .* ms, on the critical path for .* ms, failed .*, 1 event$/)
   t.match(await spoken(page, 'handler'), /1 event/)
-  t.notMatch(await spoken(page, 'render'), /critical/, 'it ran beside the call that was waited for')
+  t.notMatch(await spoken(page, 'render'), /critical/, 'it ran in parallel with the slower call')
   t.equal(await page.locator('.event.bad').count(), 1)
   t.ok(await row(page, 'postgresql SELECT items').locator('.path').count() === 1)
-  t.match(await row(page, 'handler').locator('.bar').evaluate((bar) => bar.computedStyleMap().get('background-image').toString()), /linear-gradient/, 'pale where it waits for its children')
+  t.match(await row(page, 'handler').locator('.bar').evaluate((bar) => bar.computedStyleMap().get('background-image').toString()), /linear-gradient/, 'it is pale while it waits for its children')
   const [root, handler] = [await boxOf(page, '.row:nth-child(1) .bar'), await row(page, 'handler').locator('.bar').boundingBox()]
-  t.ok(handler.x > root.x && handler.x + handler.width < root.x + root.width, 'a child lies in its parent')
+  t.ok(handler.x > root.x && handler.x + handler.width < root.x + root.width, 'a child is drawn inside its parent')
 })
 
-inBrowser('a slow request shows what it waited for, in its bar, its panel and its route', async (t, { send, open }) => {
+inBrowser('a slow request shows its waiting times in its bar, its panel and its route', async (t, { send, open }) => {
   const made = traces.ids(77)
   const traceId = made.trace()
   const attributes = { 'http.request.method': 'GET', 'http.route': '/report', 'http.response.status_code': 200, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.035 }
@@ -55,7 +55,7 @@ inBrowser('a slow request shows what it waited for, in its bar, its panel and it
   t.match(await spoken(page, 'GET /report'), /waiting 310 ms, busy event loop 790 ms, garbage collection 105 ms, not running 35\.0 ms/)
   const [bar, ...parts] = await Promise.all(['.bar', '.waits', '.waits .w0', '.waits .w1'].map((name) => row(page, 'GET /report').locator(name).boundingBox()))
   t.ok(Math.abs(parts[0].width - bar.width) < 1, 'as long as the bar')
-  t.ok(Math.abs(parts[2].width / parts[1].width - 790 / 310) < 0.1, 'parts as long as they took')
+  t.ok(Math.abs(parts[2].width / parts[1].width - 790 / 310) < 0.1, 'each part is as long as its time')
   t.equal(await row(page, 'load').locator('.waits').count(), 0)
   await row(page, 'GET /report').locator('.label').click()
   await page.locator('.panel .dot').nth(3).waitFor()
@@ -95,7 +95,7 @@ function manyCalls () {
   return { traceId, body: traces.otlp({ shop: spans }) }
 }
 
-inBrowser('calls that are alike and follow each other are one row that can be opened; what failed or was slow stands by itself', async (t, { send, open }) => {
+inBrowser('similar calls in a row are one row that can be opened, without those that failed or were slow', async (t, { send, open }) => {
   const { traceId, body } = manyCalls()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -105,7 +105,7 @@ inBrowser('calls that are alike and follow each other are one row that can be op
   t.same(await shown(), folded)
   const fold = page.locator('.fall .row', { hasText: '12 ×' })
   t.equal(await fold.getAttribute('aria-expanded'), 'false')
-  t.equal(await fold.locator('.track').getAttribute('aria-label'), '12 calls that are alike, together 24.0 ms, the longest 2.00 ms')
+  t.equal(await fold.locator('.track').getAttribute('aria-label'), '12 similar calls, 24.0 ms in total, the longest 2.00 ms')
   if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/folds.png` })
   for (const key of ['ArrowDown', 'ArrowRight', 'ArrowRight']) await page.keyboard.press(key)
   t.equal(await fold.getAttribute('aria-expanded'), 'true')
@@ -113,20 +113,20 @@ inBrowser('calls that are alike and follow each other are one row that can be op
   t.equal((await shown()).length, folded.length + 12)
   await send(traces.otlp({ shop: [traces.span({ traceId, id: 'abcdefabcdefabcd', name: 'late', start: Date.now(), ms: 1 })] }))
   await row(page, 'late').waitFor()
-  t.equal(await fold.getAttribute('aria-expanded'), 'true', 'what somebody opened stays open while the trace grows')
+  t.equal(await fold.getAttribute('aria-expanded'), 'true', 'an opened row stays open while the trace grows')
   for (const key of ['ArrowLeft', 'ArrowLeft']) await page.keyboard.press(key)
   t.equal(await fold.getAttribute('aria-expanded'), 'false')
   await fold.locator('.twist').click()
   t.equal(await fold.getAttribute('aria-expanded'), 'true')
   await fold.locator('.twist').click()
   await fold.locator('.label').click()
-  await page.locator('.panel .remark').getByText('12 calls that are alike').waitFor()
+  await page.locator('.panel .remark').getByText('12 similar calls').waitFor()
   await page.keyboard.press('/')
   await page.keyboard.type('redis GET')
-  await page.locator('.tools').getByText('21 matches').waitFor()
+  await page.locator('.tools').getByText(/^\d+ of 21/).waitFor()
 })
 
-inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async (t, { send, open }) => {
+inBrowser('the keyboard collapses, expands, finds the next error, zooms, searches and closes', async (t, { send, open }) => {
   const { traceId, body } = order({ fail: true })
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -138,7 +138,7 @@ inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async 
   await page.keyboard.press('ArrowLeft')
   t.equal(await page.locator('.fall .row').count(), 6, 'its child is hidden')
   t.equal(await page.locator('.row[aria-selected=true]').getAttribute('aria-expanded'), 'false')
-  t.match(await page.locator('.row[aria-selected=true]').textContent(), /\+1/, 'how many are hidden')
+  t.match(await page.locator('.row[aria-selected=true]').textContent(), /\+1/, 'the number of hidden spans')
   await page.keyboard.press('ArrowLeft')
   t.equal(await selected(), 'POST /orders', 'then to the parent')
   await page.keyboard.press('ArrowDown')
@@ -168,7 +168,7 @@ inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async 
 
   await page.keyboard.press('/')
   await page.keyboard.type('sele')
-  await page.getByText('1 match').waitFor()
+  await page.getByText('1 of 1').waitFor()
   t.equal(await selected(), 'postgresql SELECT items')
   t.equal(await page.locator('.found').count(), 1)
   await page.keyboard.press('Escape')
@@ -176,23 +176,23 @@ inBrowser('by keyboard: collapse, expand, next error, zoom, find, close', async 
   await page.waitForURL(/\/$/)
 })
 
-inBrowser('the panel has attributes, exception, resource, ids, and the way to requests with the same value', async (t, { send, open }) => {
+inBrowser('the panel shows attributes, exception, resource and ids, and links to requests with the same value', async (t, { send, open }) => {
   const { traceId, body } = order({ fail: true, index: 1 })
   await send(body, order({ seed: 32, index: 1 }).body, order({ seed: 33, index: 2 }).body)
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').first().click()
   await page.locator('.exception').waitFor()
   t.match(await page.locator('.exception').textContent(), /StockError.*The stock of item \d+ could not.*at loadUser \(\/app\/users\.js:12:7\)/s)
-  t.ok(await page.locator('.exception pre .quiet').count() >= 2, 'frames of others are paler')
+  t.ok(await page.locator('.exception pre .quiet').count() >= 2, 'frames of dependencies are paler')
   const panel = await page.locator('.panel').textContent()
   for (const part of ['http.route', '/orders', 'tenant', 'globex', 'telemetry.sdk.language', traceId]) t.match(panel, part)
   await page.locator('tr', { hasText: 'tenant' }).hover()
   await page.getByRole('link', { name: 'Requests with tenant = globex' }).click()
-  await page.waitForURL(/\/\?attr=tenant%3Aglobex$/)
+  await page.waitForURL(/\/\?where=tenant\+%3D\+globex$/)
   await page.waitForFunction(() => document.querySelectorAll('.row:not(.group)').length === 2)
 })
 
-inBrowser('a parent that is missing is a gap, which fills when it comes', async (t, { send, open }) => {
+inBrowser('a missing parent is a gap, which is filled when it arrives', async (t, { send, open }) => {
   const { traceId, parentId, body, rest } = traces.orphans()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -208,7 +208,7 @@ inBrowser('a parent that is missing is a gap, which fills when it comes', async 
   t.notMatch(await page.locator('.trace-head').textContent(), /orphan/)
 })
 
-inBrowser('a trace can be opened before it exists, and grows', async (t, { send, open }) => {
+inBrowser('a trace can be opened before its first span arrives, and then grows', async (t, { send, open }) => {
   const { traceId, body } = order()
   const page = await open(`/traces/${traceId}`, { expectErrors: true }) // the browser logs the 404
   await page.getByText('This trace is not here').waitFor()
@@ -222,7 +222,7 @@ inBrowser('a trace can be opened before it exists, and grows', async (t, { send,
   t.same(await texts(page, '.service bdi'), ['shop', 'stock'], 'a service is named where it begins')
 })
 
-inBrowser('it is copied as text, and saved for other tools', async (t, { send, open, url }) => {
+inBrowser('a trace can be copied as text and saved for other tools', async (t, { send, open, url }) => {
   const { traceId, body } = order()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -242,10 +242,10 @@ inBrowser('it is copied as text, and saved for other tools', async (t, { send, o
   t.ok((await save('OTLP JSON')).resourceSpans.length === 2)
   const { traceEvents } = await save('Perfetto')
   t.ok(traceEvents.some(({ ph, name }) => ph === 'X' && name === 'SELECT items'))
-  t.ok(page.url().startsWith(url), 'the page stays')
+  t.ok(page.url().startsWith(url), 'the page stays open')
 })
 
-inBrowser('links are followed', async (t, { send, open }) => {
+inBrowser('span links can be followed', async (t, { send, open }) => {
   const made = traces.ids(41)
   const [there, here, target] = [made.trace(), made.trace(), made.span()]
   const start = Date.now()
@@ -264,7 +264,7 @@ inBrowser('links are followed', async (t, { send, open }) => {
   await page.locator('.panel h2').getByText('enqueue').waitFor()
 })
 
-inBrowser('10,000 spans: only those in sight exist, and all can be reached', async (t, { send, open }) => {
+inBrowser('of 10,000 spans only the visible ones are rendered, and all can be reached', async (t, { send, open }) => {
   const { traceId, body } = traces.bigTrace()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -276,15 +276,15 @@ inBrowser('10,000 spans: only those in sight exist, and all can be reached', asy
   await page.locator('.row[aria-rowindex="10001"]').waitFor()
   t.ok(await page.locator('.row').count() < 60)
   await page.keyboard.press('e')
-  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'after the last one it begins anew')
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'after the last match the search starts again')
   await page.keyboard.press('Home')
   await page.keyboard.press('ArrowLeft')
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 1)
   await page.keyboard.press('e')
-  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'what is collapsed opens for it')
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'collapsed spans are expanded for a match')
 })
 
-inBrowser('a trace is drawn from what comes with the page; only the rest of a large one is asked for', async (t, { send, open, url }) => {
+inBrowser('a trace is drawn from the data in the page, and only the rest of a large one is requested', async (t, { send, open, url }) => {
   const small = order()
   const large = traces.bigTrace()
   await send(small.body, large.body)
@@ -295,7 +295,7 @@ inBrowser('a trace is drawn from what comes with the page; only the rest of a la
   await page.locator('.fall .row').nth(6).waitFor()
   await page.locator('#state.live').waitFor()
   t.notOk(asked.some((path) => path.includes('limit=')))
-  t.equal(await page.locator('#rows').count(), 0, 'what was read is not kept')
+  t.equal(await page.locator('#rows').count(), 0, 'data is removed after it was read')
   await page.goto(`${url}/traces/${large.traceId}`)
   await page.locator('.fall[aria-busy=false]').waitFor()
   await page.locator('#state.live').waitFor()
@@ -305,10 +305,10 @@ inBrowser('a trace is drawn from what comes with the page; only the rest of a la
   await page.locator('.requests .row a, .requests .row').nth(1).waitFor()
   await page.goBack()
   await page.locator('.fall[aria-busy=false]').waitFor()
-  t.same(new Set(asked), new Set([`/api/traces/${large.traceId}/rows?limit=150`, `/api/traces/${large.traceId}/rows`]), 'a view that is opened in the page asks for both')
+  t.same(new Set(asked), new Set([`/api/traces/${large.traceId}/rows?limit=150`, `/api/traces/${large.traceId}/rows`]), 'a view that is opened within the page requests both')
 })
 
-inBrowser('the name column is resized by keyboard and mouse, and stays so', async (t, { send, open }) => {
+inBrowser('the name column can be resized by keyboard and mouse, and keeps its width', async (t, { send, open }) => {
   const { traceId, body } = order()
   await send(body)
   const page = await open(`/traces/${traceId}`)
@@ -351,7 +351,7 @@ inBrowser('dragging over the ruler zooms', async (t, { send, open }) => {
   t.match(page.url(), traceId, 'still the trace')
 })
 
-inBrowser('where its route is declared is a link to the editor, if the file is here', async (t, { send, open }) => {
+inBrowser('the location of a route\'s declaration links to the editor if the file is on this machine', async (t, { send, open }) => {
   const { traceId, body } = order({ seed: 77 })
   const [root] = body.resourceSpans[0].scopeSpans[0].spans.filter(({ parentSpanId }) => !parentSpanId)
   root.attributes.push({ key: 'code.file.path', value: { stringValue: __filename } }, { key: 'code.line.number', value: { intValue: '3' } })
@@ -363,7 +363,7 @@ inBrowser('where its route is declared is a link to the editor, if the file is h
   t.same([await link.count(), await link.textContent(), await link.getAttribute('href')], [1, __filename, `vscode://file${__filename}:3`])
 })
 
-inBrowser('a blocked event loop: its line, and the requests that it stopped, first the one that blocked it', async (t, { send, open }) => {
+inBrowser('a blocked event loop is shown with its line and its requests, first the one that blocked it', async (t, { send, open }) => {
   const made = traces.ids(77)
   const [waits, blocks] = [made.trace(), made.trace()]
   const requestOf = (traceId, path, role) => {

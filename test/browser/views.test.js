@@ -14,7 +14,7 @@ function request (route, { fail = false, slow = 1 } = {}) {
   return { traceId, body: traces.request({ made, traceId, route, fail, slow }) }
 }
 
-inBrowser('routes: figures, order, pictures, and the way to the slowest, the failed and the median request', async (t, { send, open }) => {
+inBrowser('routes have figures, an order, charts, and links to the slowest, a failed and the median request', async (t, { send, open }) => {
   const [slowest, failed] = [request(USERS, { slow: 30 }), request(USERS, { fail: true })]
   await send(slowest.body, failed.body, request(USERS).body, request(USERS).body, request(ORDERS).body)
   const page = await open('/routes')
@@ -22,7 +22,7 @@ inBrowser('routes: figures, order, pictures, and the way to the slowest, the fai
   await row.waitFor()
   t.match(await row.locator('td, th').allTextContents(), [/GET.*\/users\/:id/, 'shop', '4', /\d/, '1 · 25 %', /ms$/, /ms$/, /ms$/])
   t.match(await row.locator('canvas').getAttribute('aria-label'), /^Latency in the last ten minutes: .*request/)
-  t.ok(await row.locator('canvas').evaluate((canvas) => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0)), 'something is drawn')
+  t.ok(await row.locator('canvas').evaluate((canvas) => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0)), 'the chart is not empty')
   const first = async () => (await texts(page, 'tbody th'))[0]
   await page.getByRole('button', { name: 'Route' }).click()
   t.equal(await page.locator('th[aria-sort]').getAttribute('aria-sort'), 'ascending')
@@ -50,7 +50,7 @@ inBrowser('routes: figures, order, pictures, and the way to the slowest, the fai
   await row.getByText('5', { exact: true }).waitFor()
 })
 
-inBrowser('one route: its figures, its flame, its requests', async (t, { send, open }) => {
+inBrowser('a route has its figures, its flame graph and its requests', async (t, { send, open }) => {
   for (let nth = 0; nth < 12; nth++) await send(request(USERS, { fail: nth === 3 }).body)
   const page = await open('/routes')
   await page.getByRole('link', { name: /\/users\/:id/ }).first().click()
@@ -75,7 +75,7 @@ inBrowser('one route: its figures, its flame, its requests', async (t, { send, o
   await page.waitForURL(/\/routes$/)
 })
 
-inBrowser('the same exception of many requests is one row', async (t, { send, open }) => {
+inBrowser('an exception that many requests share is one row', async (t, { send, open }) => {
   const page = await open('/exceptions')
   await page.getByText('Nothing has failed.').waitFor()
   await send(request(USERS, { fail: true }).body, request(ORDERS, { fail: true }).body, request(USERS, { fail: true }).body, request(USERS).body)
@@ -86,13 +86,13 @@ inBrowser('the same exception of many requests is one row', async (t, { send, op
   await page.getByText('at loadUser (/app/users.js:12:7)').waitFor()
   await send(request(USERS, { fail: true }).body)
   await page.getByText('4 requests').waitFor()
-  t.ok(await page.getByText('at loadUser').isVisible(), 'what was open stays open')
+  t.ok(await page.getByText('at loadUser').isVisible(), 'an opened row stays open')
   await page.getByRole('link', { name: 'Show its requests' }).click()
   await page.waitForURL(/\?exception=/)
   await page.waitForFunction(() => document.querySelectorAll('.row.failed').length === 4)
 })
 
-inBrowser('a request beside the median one of its route', async (t, { send, open }) => {
+inBrowser('a request can be compared with the median one of its route', async (t, { send, open }) => {
   const slow = request(ORDERS, { slow: 20 })
   const failed = request(ORDERS, { fail: true })
   await send(slow.body, failed.body, request(ORDERS).body, request(ORDERS).body, request(ORDERS).body, request(ORDERS).body)
@@ -101,7 +101,7 @@ inBrowser('a request beside the median one of its route', async (t, { send, open
   await page.locator('.compare .row').first().waitFor()
   const [top, ...rest] = await rows(page)
   t.match(top, /^POST \/orders \d+ ms [\d.]+ ms \+\d+ ms$/)
-  t.ok(rest.some((row) => /INSERT order_items .* ×3 .* ×3/.test(row)), 'three of a name are one row')
+  t.ok(rest.some((row) => /INSERT order_items .* ×3 .* ×3/.test(row)), 'three spans with one name are one row')
   t.ok(await page.locator('.delta.slower').count() > 5)
   await page.keyboard.press('ArrowDown')
   t.equal(await page.locator('.compare').getAttribute('aria-activedescendant'), 'c1')
@@ -111,10 +111,10 @@ inBrowser('a request beside the median one of its route', async (t, { send, open
   const other = await open(`/compare?a=${failed.traceId}&b=${slow.traceId}`)
   await other.getByText('only in B').first().waitFor()
   const alone = await open('/compare?a=nothing', { expectErrors: true })
-  await alone.getByText('There is nothing to compare with').waitFor()
+  await alone.getByText('Nothing to compare with').waitFor()
 })
 
-inBrowser('what was lost is counted, by whom and why', async (t, { send, open, url }) => {
+inBrowser('lost data is counted, with its source and its reason', async (t, { send, open, url }) => {
   const page = await open('/')
   await page.getByText('nothing lost').waitFor()
   for (let seed = 1; seed <= 6; seed++) await send(traces.bigTrace({ spans: 300, seed }).body)
@@ -129,7 +129,7 @@ inBrowser('what was lost is counted, by whom and why', async (t, { send, open, u
   t.equal(await figure('Orphans'), 2)
 }, { maxBytes: 400_000 })
 
-inBrowser('a library whose calls are not traced is named below every view, and with what to do where it leads', async (t, { viewer, open, url }) => {
+inBrowser('a library whose calls are not traced is named below every view, with a link to the fix', async (t, { viewer, open, url }) => {
   viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
   const page = await open('/')
   await page.getByText('nothing lost').waitFor()
@@ -140,7 +140,7 @@ inBrowser('a library whose calls are not traced is named below every view, and w
   t.match(await row.textContent(), /mongodb, postgres.*traceClient/)
 })
 
-inBrowser('addresses that lead nowhere lead back', async (t, { open }) => {
+inBrowser('pages of unknown addresses link back', async (t, { open }) => {
   const page = await open('/traces/nothing%2Fat%20all', { expectErrors: true })
   await page.getByText('The trace cannot be shown').or(page.getByText('This trace is not here')).waitFor()
   await page.getByRole('link', { name: 'All requests' }).click()

@@ -34,7 +34,7 @@ const everything = {
 }
 
 for (const collector of collectors) {
-  test(`${collector.name} gives back every field of a span that is not ours`, async (t) => {
+  test(`${collector.name} returns every field of a span from another encoder`, async (t) => {
     const traceId = randomBytes(16)
     const body = encodeRequest(requestOf({ ...everything, traceId }, { name: 'bare', spanId: Buffer.from(PARENT_ID, 'hex'), kind: 1, startTimeUnixNano: '1700000000000000001', endTimeUnixNano: '1700000000000000001', traceId }))
     const response = await fetch(collector.tracesUrl, { method: 'POST', body: gzipSync(body), headers: { 'content-type': 'application/x-protobuf', 'content-encoding': 'gzip' } })

@@ -13,7 +13,7 @@ const lightTrace = require('../..')
 const { collectors } = require('../support/collectors')
 
 for (const collector of collectors) {
-  test(`what is left of an outage gets into ${collector.name} whole, and says for how many it stands`, async (t) => {
+  test(`spans that an outage has thinned reach ${collector.name} complete, with the number of spans that each represents`, async (t) => {
     const url = new URL(collector.tracesUrl)
     const target = { host: url.hostname, port: url.port }
     const way = net.createServer((socket) => {
@@ -40,7 +40,7 @@ for (const collector of collectors) {
       if (i % 50 === 0) await pause(1)
     }
     const { thinned, dropped } = app.lightTrace.stats().spans
-    t.ok(thinned > 3000, `${thinned} spans gave way`)
+    t.ok(thinned > 3000, `${thinned} spans were thinned`)
     t.same(dropped, {})
 
     way.listen(port, '127.0.0.1')

@@ -96,7 +96,7 @@ for (const collector of collectors) {
       })
     })
 
-    test(`calls that are folded, with what is said of them, get ${into}`, async (t) => {
+    test(`folded calls, with the parent's attributes about them, get ${into}`, async (t) => {
       const { app, get, spansOf } = await tracedApp(t, collector, compression, { outbound: { fold: { after: 2 } } })
       const seen = {}
       app.get('/users', async (request) => {
@@ -128,7 +128,7 @@ for (const collector of collectors) {
       t.ok(server.start <= fold.start && fold.start < fold.end && fold.end <= server.end)
     })
 
-    test(`500 requests, pushed through one connection each once, get ${into}`, async (t) => {
+    test(`500 requests, one after the other, get ${into} once each`, async (t) => {
       const { app, get, spansOf } = await tracedApp(t, collector, compression)
       const ids = []
       app.get('/:n', async (request) => {

@@ -70,7 +70,7 @@ instrumentation/development:
         response_captured_headers: [x-cache]
 `
 
-test('the whole of it, in YAML, is what the variables and options would say', (t) => {
+test('a complete YAML file has the effect of the equivalent variables and options', (t) => {
   const environment = { TENANT: 'a=b', OTEL_SERVICE_NAME: 'other', OTEL_TRACES_SAMPLER: 'always_off', OTEL_EXPORTER_OTLP_HEADERS: 'x=y' }
   const settings = settled(t, WHOLE, { name: 'otel.yaml', environment })
   t.match(settings, {
@@ -95,7 +95,7 @@ test('the whole of it, in YAML, is what the variables and options would say', (t
   t.end()
 })
 
-test('what a file leaves out is off, and no other OTEL_* variable holds; code wins over both', (t) => {
+test('settings that a file leaves out are off, other OTEL_* variables have no effect, and code overrides both', (t) => {
   const environment = { OTEL_TRACES_EXPORTER: 'console', OTEL_METRICS_EXPORTER: 'otlp', OTEL_LOGS_EXPORTER: 'otlp', OTEL_PROPAGATORS: 'b3' }
   t.match(settled(t, { file_format: '1.0' }, { environment }), { exporter: { kind: 'none' }, metrics: null, exportedLogs: null, propagators: [], messages: [] })
   const options = { exporter: { url: 'http://code' }, serviceName: 'code', sampler: 1, requestHeaders: ['x-code'], resource: { shards: 5 } }
@@ -104,7 +104,7 @@ test('what a file leaves out is off, and no other OTEL_* variable holds; code wi
   t.end()
 })
 
-test('samplers and exporters by their names', (t) => {
+test('samplers and exporters are chosen by name', (t) => {
   const traced = (sampler, exporter = { otlp_http: {} }) => settled(t, { file_format: '1.1', tracer_provider: { processors: [{ simple: { exporter } }], sampler } })
   const samplers = [
     [{ always_on: {} }, { kind: 'always_on', parentBased: false }],
@@ -135,7 +135,7 @@ test('samplers and exporters by their names', (t) => {
   t.end()
 })
 
-test('variables stand in texts as the specification has it', (t) => {
+test('variables in texts are replaced as the specification requires', (t) => {
   const environment = { A: 'a', OTEL_B: 'b', EMPTY: '', SECRET: '$' + '{A}' }
   const texts = [['$' + '{A}', 'a'], ['x$' + '{env:A}-$' + '{OTEL_B}', 'xa-b'], ['$' + '{NONE:-c d}', 'c d'], ['$' + '{EMPTY:-e}', 'e'], ['$$' + '{A}', '$' + '{A}'], ['$$$$', '$$'], ['$A', '$A'], ['$' + '{SECRET}', '$' + '{A}']]
   for (const [text, expected] of texts) {
@@ -145,11 +145,11 @@ test('variables stand in texts as the specification has it', (t) => {
   }
   const { attributes, disabled } = settled(t, { file_format: '1.0', disabled: '$' + '{OFF:-true}', resource: { attributes: [{ name: 'x', value: '$' + '{NONE}' }] } })
   t.equal(disabled, true)
-  t.notOk('x' in attributes, 'a variable that is not set leaves nothing')
+  t.notOk('x' in attributes, 'a variable that is not set becomes nothing')
   t.end()
 })
 
-test('what is not understood is named once, all of it in one line, and the rest holds', (t) => {
+test('unsupported settings are named once, in one line, and the others apply', (t) => {
   const { messages, sampler } = settled(t, {
     file_format: '1.7',
     tracer_provider: { processors: [{ batch: { exporter: { zipkin: {} } } }, { simple: {} }], sampler: { always_off: {} }, tracer_configurator: {} },
@@ -167,7 +167,7 @@ test('what is not understood is named once, all of it in one line, and the rest 
   t.end()
 })
 
-test('of several exporters of one signal, or several samplers, the first is used and the others are named', (t) => {
+test('the first of several exporters of a signal, or of several samplers, is used, and the others are named', (t) => {
   const { messages, exporter, exportedLogs, metrics, sampler } = settled(t, {
     file_format: '1.0',
     tracer_provider: {
@@ -185,7 +185,7 @@ test('of several exporters of one signal, or several samplers, the first is used
   t.end()
 })
 
-test('what is of a wrong type is named, wherever it stands', (t) => {
+test('values of a wrong type are named, wherever they are', (t) => {
   const server = { known_methods: 'GET,PUT', request_captured_headers: { a: 1 }, response_captured_headers: ['x-a', {}] }
   const content = {
     file_format: '1.0',
@@ -204,7 +204,7 @@ test('what is of a wrong type is named, wherever it stands', (t) => {
   t.end()
 })
 
-test('a file that cannot be used switches tracing off, and says so without a word of it', (t) => {
+test('a file that cannot be used switches tracing off, and the warning quotes nothing from it', (t) => {
   const contents = ['{ "hunter2', '[]', '5', 'null', '{}', { file_format: '0.4' }, { file_format: '2.0' }, { file_format: 1 }, { file_format: '1.0', log_level: '$' + '{hunter2 x}' }, ' '.repeat(2 ** 20 + 1)]
   for (const content of contents) {
     const { disabled, messages, warnings } = settled(t, content)
@@ -234,7 +234,7 @@ function providerWith (signal, members) {
   return { [signal === 'TRACES' ? 'tracer_provider' : 'logger_provider']: { processors: [{ batch: { ...members, exporter } }] } }
 }
 
-test('each variable that a file stands for is one that is read without a file, too', (t) => {
+test('each variable that a file replaces is also read without a file', (t) => {
   const known = namesOfVariables()
   const named = new Set([parseYaml(WHOLE), ...OTHERS].flatMap((content) => {
     const { values } = readConfiguration(join(t.testdir({ 'otel.json': JSON.stringify(content) }), 'otel.json'), {})
@@ -245,7 +245,7 @@ test('each variable that a file stands for is one that is read without a file, t
   t.end()
 })
 
-test('a header is a header whatever its value looks like, and is shown nowhere', (t) => {
+test('a header is sent whatever its value looks like, and its value is never shown', (t) => {
   const headers = [{ name: 'api-key', value: 1234567890 }, { name: 'x-on', value: true, type: 'bool' }, { name: 'x-list', value: ['a'] }]
   const content = { file_format: '1.0', tracer_provider: { processors: [{ batch: { exporter: { otlp_http: { endpoint: 'https://near/x', headers } } } }] } }
   const settings = settled(t, content)
@@ -256,7 +256,7 @@ test('a header is a header whatever its value looks like, and is shown nowhere',
   t.end()
 })
 
-test('attributes are of their types', (t) => {
+test('attributes have the types that the file gives them', (t) => {
   const attributes = [{ name: 'a', value: 8080, type: 'string' }, { name: 'b', value: '7', type: 'int' }, { name: 'c', value: 'x', type: 'int' }, { name: 'd', value: ['$' + '{A}', 'b'] }, { name: 'e', value: [1, 2], type: 'int_array' }, { name: 'f', value: [1, 'x'] }, { name: '\ud800', value: '\ud800' }, { name: '__proto__', value: 5 }]
   const settings = settled(t, { file_format: '1.0', resource: { attributes } }, { environment: { A: 'a' } })
   t.match(settings.attributes, { a: '8080', b: 7, d: ['a', 'b'], e: [1, 2] })
@@ -266,7 +266,7 @@ test('attributes are of their types', (t) => {
   t.end()
 })
 
-test('nothing of a file is printed by what reads it, and one that is none is not waited for', async (t) => {
+test('the parser prints nothing from a file, and a path that is not a file does not block', async (t) => {
   const folder = t.testdir({ 'otel.yaml': 'file_format: "1.0"\nresource: { attributes: [{ name: a, value: !secret hunter2 }] }\n' })
   const program = `console.log(JSON.stringify(require(${JSON.stringify(join(ROOT, 'lib/config/options'))}).resolveOptions()))`
   const { stdout, stderr } = await runProgram(['-e', program], { OTEL_CONFIG_FILE: join(folder, 'otel.yaml') })
@@ -278,7 +278,7 @@ test('nothing of a file is printed by what reads it, and one that is none is not
   for (const file of [fifo, folder, '/dev/zero']) t.match(resolveOptions({}, { OTEL_CONFIG_FILE: file }), { disabled: true, warnings: [{ message: /it is no file|EISDIR/ }] })
 })
 
-test('YAML where the application has no yaml: the file is left alone, and the variables hold', async (t) => {
+test('without the package yaml in the application, a YAML file is ignored and the variables apply', async (t) => {
   const folder = t.testdir({ 'otel.yaml': 'file_format: "1.0"\ndisabled: true\n' })
   const elsewhere = mkdtempSync(join(tmpdir(), 'light-trace-no-yaml-'))
   t.teardown(() => rmSync(elsewhere, { recursive: true }))
@@ -288,7 +288,7 @@ console.log(JSON.stringify(resolveOptions()))`], { OTEL_CONFIG_FILE: join(folder
   t.match(JSON.parse(stdout), { disabled: false, serviceName: 'held', warnings: [{ code: 'LT_WARN_CONFIG_FILE', message: /needs the package 'yaml'/ }] }, stderr)
 })
 
-test('YAML is read by the yaml of the application, wherever it is started', async (t) => {
+test('YAML is read by the application\'s package yaml, wherever the application is started', async (t) => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'light-trace-yaml-')))
   t.teardown(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'node_modules'))
@@ -303,13 +303,13 @@ test('YAML is read by the yaml of the application, wherever it is started', asyn
   }
 })
 
-test('a byte order mark is no part of a file', (t) => {
+test('a byte order mark is ignored', (t) => {
   t.match(settled(t, '\ufeff{"file_format":"1.0","resource":{"attributes":[{"name":"a","value":"b"}]}}'), { attributes: { a: 'b' }, messages: [] })
   t.match(settled(t, '\ufefffile_format: "1.0"\nresource: { attributes: [{ name: a, value: b }] }\n', { name: 'otel.yaml' }), { attributes: { a: 'b' }, messages: [] })
   t.end()
 })
 
-test('the console for metrics is named as it stands in the file', (t) => {
+test('the console exporter for metrics is named with its path in the file', (t) => {
   const { metrics, messages } = settled(t, { file_format: '1.0', meter_provider: { readers: [{ periodic: { exporter: { console: {} } } }] } })
   t.equal(metrics, null)
   t.same(messages.map((message) => message.replace(/.*ignores /, '')), ['meter_provider.readers[0].periodic.exporter.console'])

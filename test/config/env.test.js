@@ -57,7 +57,7 @@ const honoured = [
 ]
 
 for (const [variables, expected] of honoured) {
-  test(`${JSON.stringify(variables)} is honoured without a warning`, (t) => {
+  test(`${JSON.stringify(variables)} is applied without a warning`, (t) => {
     const settings = resolve(variables)
     t.match(settings, expected)
     t.same(settings.warnings, [])
@@ -65,7 +65,7 @@ for (const [variables, expected] of honoured) {
   })
 }
 
-test('empty and blank variables are unset', (t) => {
+test('empty and blank variables count as unset', (t) => {
   const names = new Set(honoured.flatMap(([variables]) => Object.keys(variables)))
   for (const blank of ['', ' \t']) {
     const { warnings, ...settings } = resolve(Object.fromEntries([...names].map((name) => [name, blank])))
@@ -107,7 +107,7 @@ for (const [variables, named, expected] of bad) {
   })
 }
 
-test('code wins over the environment, whose unused variables are not even looked at', (t) => {
+test('code overrides the environment, and unused variables are not even read', (t) => {
   const environment = {
     OTEL_SERVICE_NAME: 'env',
     OTEL_TRACES_SAMPLER: 'unknown',
@@ -132,7 +132,7 @@ test('code wins over the environment, whose unused variables are not even looked
   t.end()
 })
 
-test('no value of any variable throws, breaks the URL or gets a line of its own into a header', (t) => {
+test('no value of any variable throws, breaks the URL or adds a line to a header', (t) => {
   const names = [
     ...new Set([...honoured, ...bad].flatMap(([variables]) => Object.keys(variables))),
     'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_CONFIG_FILE',

@@ -44,7 +44,7 @@ test('the endpoint follows the rules of OpenTelemetry\'s OTLP exporter', (t) => 
   t.end()
 })
 
-test('a URL from code is used as it is, and gets the usual path where it has none', (t) => {
+test('a URL from code is used unchanged, and gets the usual path if it has none', (t) => {
   const rules = [
     ['http://collector:4318', 'http://collector:4318/v1/traces'],
     ['http://collector:4318/', 'http://collector:4318/'],
@@ -57,7 +57,7 @@ test('a URL from code is used as it is, and gets the usual path where it has non
   t.end()
 })
 
-test('metrics and logs go where the URL from code says, each to its own path', (t) => {
+test('metrics and logs are sent to the URL from code, each to its own path', (t) => {
   for (const [url, base] of [['http://a', 'http://a'], ['http://b/x/v1/traces', 'http://b/x'], ['http://c/own', 'http://c']]) {
     const { metrics, exportedLogs } = resolveOptions({ exporter: { url }, metrics: true, logs: { export: true } }, {})
     t.same([metrics.exporter.url, exportedLogs.exporter.url], [`${base}/v1/metrics`, `${base}/v1/logs`])
@@ -65,7 +65,7 @@ test('metrics and logs go where the URL from code says, each to its own path', (
   t.end()
 })
 
-test('a variable names one collector: with a comma in it, it is ignored', (t) => {
+test('a variable names one collector, and is ignored if it contains a comma', (t) => {
   for (const name of ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']) {
     for (const list of ['http://a:4318,http://b:4318', 'http://a,http://b', 'http://a/x, http://b', 'http://a,', ',', 'https://user:hunter2@a/x,https://b/?key=hunter2']) {
       const { url, codes, logged } = fromEnvironment({ [name]: list })
@@ -74,12 +74,12 @@ test('a variable names one collector: with a comma in it, it is ignored', (t) =>
       t.notMatch(logged, 'hunter2')
     }
   }
-  t.equal(fromCode({ url: 'http://a/x?y=1,2' }).url, 'http://a/x?y=1,2', 'one in code is one URL whatever is in it')
+  t.equal(fromCode({ url: 'http://a/x?y=1,2' }).url, 'http://a/x?y=1,2', 'in code it is one URL, whatever it contains')
   t.end()
 })
 
 // P05
-test('an endpoint that is none is logged once, without its secrets, and the default holds', (t) => {
+test('an invalid endpoint is logged once, without its secrets, and the default applies', (t) => {
   const endpoints = ['foo', ':4318', 'localhost:4318', 'ftp://collector', 'http://', 'http://:4318', 'http://a:99999', 'http://[::1', 'http://user:hunter2@', 'ftp://user:hunter2@x', 'ftp://x/?key=hunter2', 'unix:///x', `http://${'a'.repeat(9000)}`]
   for (const endpoint of endpoints) {
     const { url, codes, logged } = fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
@@ -93,7 +93,7 @@ test('an endpoint that is none is logged once, without its secrets, and the defa
   t.end()
 })
 
-test('user and password of the URL become a header and are seen nowhere', (t) => {
+test('user and password of the URL become a header, and appear nowhere', (t) => {
   const authorization = `Basic ${Buffer.from('us er:hunter2').toString('base64')}`
   const from = [
     fromEnvironment({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://us%20er:hunter2@collector/?api_key=hunter3', OTEL_EXPORTER_OTLP_HEADERS: 'x-token=hunter4' }),
@@ -116,7 +116,7 @@ test('user and password of the URL become a header and are seen nowhere', (t) =>
   t.end()
 })
 
-test('headers may be a Map, Headers or another list of pairs, as attributes may', (t) => {
+test('headers, like attributes, may be a Map, Headers or another list of pairs', (t) => {
   const headers = { 'x-token': 'hunter4', 'x-scope-orgid': 'tenant' }
   for (const given of [headers, new Map(Object.entries(headers)), new Headers(headers), new URLSearchParams(headers)]) {
     t.same(fromCode({ url: 'https://collector', headers: given }).headers, headers, given.constructor.name)
@@ -126,22 +126,22 @@ test('headers may be a Map, Headers or another list of pairs, as attributes may'
   t.end()
 })
 
-test('an exporter that gets no spans, because a provider makes them, is logged', (t) => {
+test('an exporter that gets no spans, because a provider creates them, is logged', (t) => {
   const tracerProvider = { getTracer () {} }
   const codes = (options) => settled({ tracerProvider, ...options }).codes
   t.same(codes({ exporter: { url: 'http://localhost:1' } }), ['LT_WARN_EXPORTER'])
   t.same(codes({ exporter: 'console' }), ['LT_WARN_EXPORTER'])
-  t.same(codes({ exporter: { url: 'http://localhost:1' }, metrics: true }), [], 'metrics go there')
+  t.same(codes({ exporter: { url: 'http://localhost:1' }, metrics: true }), [], 'it exports the metrics')
   t.same(codes({ exporter: 'none' }), [])
   t.same(codes({}), [])
   const spanProcessors = [{ onStart () {}, onEnd () {}, forceFlush () {}, shutdown () {} }]
   t.same(codes({ spanProcessors, exporter: { url: 'http://localhost:1' } }), ['LT_WARN_EXPORTER'])
-  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:1' } }), [], 'processors are beside it')
-  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:4317' } }), ['LT_WARN_PROTOCOL'], 'and what is said of it is heard')
+  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:1' } }), [], 'it is used next to processors')
+  t.same(codes({ tracerProvider: undefined, spanProcessors, exporter: { url: 'http://localhost:4317' } }), ['LT_WARN_PROTOCOL'], 'and is checked as usual')
   t.end()
 })
 
-test('headers that look like credentials are not sent over plain HTTP to another machine without being asked to', (t) => {
+test('headers that look like credentials are sent over plain HTTP to another machine only with insecureHeaders', (t) => {
   const credentials = { authorization: 'a', 'api-key': 'b', 'x-honeycomb-team': 'c', 'dd-api-key': 'd', 'lightstep-access-token': 'e' }
   const headers = { ...credentials, 'x-scope-orgid': 'tenant' }
 
@@ -171,7 +171,7 @@ test('headers that look like credentials are not sent over plain HTTP to another
 })
 
 // P07
-test('header variables are percent-decoded pairs; what cannot be sent is logged and skipped', (t) => {
+test('header variables are percent-decoded pairs, and invalid ones are logged and skipped', (t) => {
   const env = (text) => fromEnvironment({ OTEL_EXPORTER_OTLP_HEADERS: text })
   const read = [
     ['a=b', { a: 'b' }],
@@ -205,13 +205,13 @@ test('header variables are percent-decoded pairs; what cannot be sent is logged 
   t.end()
 })
 
-test('headers from code that cannot be sent throw, and their values are not shown', (t) => {
+test('invalid headers from code throw, and their values are not shown', (t) => {
   const wrong = [{ 'Authorization: hunter2': '' }, { a: 'hunter2\r\nb: c' }, { 'a b': 'hunter2' }, { a: ['hunter2'] }, { a: null }, { host: 'hunter2' }, 'hunter2', ['hunter2'], { a: 'hunter2\0' }]
   for (const headers of wrong) t.throws(() => fromCode({ headers }), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter.headers/ })
   t.end()
 })
 
-test('zstd needs a Node that has it: an older one sends gzip, and says so', (t) => {
+test('a Node without zstd sends gzip instead, and logs it', (t) => {
   const { exporter, codes } = fromEnvironment({ OTEL_EXPORTER_OTLP_COMPRESSION: 'zstd' })
   const hasZstd = zlib.zstdCompress !== undefined
   t.equal(exporter.compression, hasZstd ? 'zstd' : 'gzip')
@@ -219,7 +219,7 @@ test('zstd needs a Node that has it: an older one sends gzip, and says so', (t) 
   t.end()
 })
 
-test('compression and timeout come from the most specific variable; 0 is no limit', (t) => {
+test('compression and timeout come from the most specific variable, and 0 means no limit', (t) => {
   const rules = [
     [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'GZIP' }, { compression: 'gzip' }],
     [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip', OTEL_EXPORTER_OTLP_TRACES_COMPRESSION: 'none' }, { compression: 'none' }],
@@ -237,7 +237,7 @@ test('compression and timeout come from the most specific variable; 0 is no limi
   t.end()
 })
 
-test('a protocol that is not spoken is logged once, and port 4317 names 4318', (t) => {
+test('an unsupported protocol is logged once, and port 4317 suggests 4318', (t) => {
   const logged = (environment, exporter) => {
     const { codes, logged, url } = settled(exporter === undefined ? {} : { exporter }, environment)
     return { codes, logged, url }
@@ -261,7 +261,7 @@ test('a protocol that is not spoken is logged once, and port 4317 names 4318', (
   t.end()
 })
 
-test('where something else takes the spans, nothing is logged about the exporter\'s variables', (t) => {
+test('if something else exports the spans, nothing is logged about the exporter\'s variables', (t) => {
   const environment = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_ENDPOINT: 'foo', OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere' }
   const processor = { onStart () {}, onEnd () {} }
   for (const options of [{ spanProcessors: [processor] }, { tracerProvider: { getTracer () {} } }, { exporter: 'none' }, { exporter: 'console' }]) {
@@ -272,7 +272,7 @@ test('where something else takes the spans, nothing is logged about the exporter
   t.end()
 })
 
-test('an endpoint where machines keep their credentials is logged', (t) => {
+test('an endpoint at an address for the credentials of machines is logged', (t) => {
   for (const host of ['169.254.169.254', '2852039166', '[fd00:ec2::254]', '[fe80::1]', '[::ffff:169.254.169.254]', 'metadata.google.internal']) {
     t.same(fromCode({ url: `http://${host}/` }).codes, ['LT_WARN_ENDPOINT'], host)
   }
@@ -280,7 +280,7 @@ test('an endpoint where machines keep their credentials is logged', (t) => {
   t.end()
 })
 
-test('certificates and keys are read once, from PEM or from a file, and are seen nowhere', (t) => {
+test('certificates and keys are read once, from PEM or from a file, and appear nowhere', (t) => {
   const cert = fs.readFileSync(certFile)
   const key = fs.readFileSync(keyFile)
   const from = [
@@ -300,7 +300,7 @@ test('certificates and keys are read once, from PEM or from a file, and are seen
 })
 
 // T27
-test('certificates that cannot be used throw from code, and are logged and ignored from the environment', (t) => {
+test('certificates that cannot be used throw from code, and from the environment are logged and ignored', (t) => {
   const large = path.join(t.testdir({ 'large.pem': fs.readFileSync(certFile) + '\n'.repeat(1024 * 1024), 'empty.pem': '' }), 'large.pem')
   for (const ca of ['/nowhere', tls, large, path.join(path.dirname(large), 'empty.pem'), '-----BEGIN CERTIFICATE-----\nhunter2', Buffer.from('hunter2'), 5, null]) {
     t.throws(() => fromCode({ url: 'https://collector', ca }), { code: 'LT_ERR_OPTION_INVALID', message: /^(?!.*hunter2).*`exporter.ca` must be PEM/ })

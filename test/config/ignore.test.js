@@ -5,7 +5,7 @@ const { resolveOptions } = require('../../lib/config/options')
 
 const ignores = (ignore, url, environment = {}) => resolveOptions({ ignore }, environment).ignore({ raw: { url } })
 
-test('a string is a path, and * stands for anything, slashes included', (t) => {
+test('a string is a path in which * matches anything, including slashes', (t) => {
   const cases = [
     ['/health', '/health', true],
     ['/health', '/health?deep=1', true],
@@ -44,7 +44,7 @@ test('a hostile path is compared in linear time', (t) => {
   t.end()
 })
 
-test('the path is the one that the client sent, before Fastify rewrote it', (t) => {
+test('the path is compared as the client sent it, before Fastify rewrites it', (t) => {
   const { ignore } = resolveOptions({ ignore: ['/public'] }, {})
   t.equal(ignore({ raw: { url: '/rewritten', originalUrl: '/public?x' } }), true)
   t.equal(ignore({ raw: { url: '/public', originalUrl: '/other' } }), false)
@@ -52,7 +52,7 @@ test('the path is the one that the client sent, before Fastify rewrote it', (t) 
   t.end()
 })
 
-test('a RegExp with state answers the same each time and keeps its own state', (t) => {
+test('a RegExp with state gives the same result each time and keeps its own state', (t) => {
   for (const flags of ['', 'g', 'y', 'gy', 'i']) {
     const expression = new RegExp('/internal', flags)
     expression.lastIndex = 3
@@ -64,7 +64,7 @@ test('a RegExp with state answers the same each time and keeps its own state', (
   t.end()
 })
 
-test('a function is given the request; its answer counts as a boolean', (t) => {
+test('a function gets the request, and its result counts as a boolean', (t) => {
   const request = { raw: { url: '/' }, method: 'OPTIONS' }
   const { ignore } = resolveOptions({ ignore: ({ method }) => method === 'OPTIONS' && 1 }, {})
   t.equal(ignore(request), true)
@@ -72,12 +72,12 @@ test('a function is given the request; its answer counts as a boolean', (t) => {
   t.end()
 })
 
-test('an async function ignores nothing and leaves no rejection behind', async (t) => {
+test('an async function ignores nothing and causes no unhandled rejection', async (t) => {
   const { ignore } = resolveOptions({ ignore: async () => { throw new Error('late') } }, {})
   t.throws(() => ignore({ raw: { url: '/' } }), /must return its answer, not a promise/)
 })
 
-test('patterns that can never match are wrong options', (t) => {
+test('patterns that can never match are rejected', (t) => {
   for (const ignore of ['health', '', '/a?b=1', ['/ok', 'no'], 5, null, {}, [undefined]]) {
     t.throws(() => resolveOptions({ ignore }, {}), { code: 'LT_ERR_OPTION_INVALID', message: /`ignore(\[\d\])?` must be a path/ })
   }
@@ -85,7 +85,7 @@ test('patterns that can never match are wrong options', (t) => {
   t.end()
 })
 
-test('OTEL_FASTIFY_IGNORE_PATHS is taken where code says nothing', (t) => {
+test('OTEL_FASTIFY_IGNORE_PATHS applies if the option is not set', (t) => {
   const environment = { OTEL_FASTIFY_IGNORE_PATHS: '/health, /assets/*' }
   t.equal(ignores(undefined, '/assets/x', environment), true)
   t.equal(ignores(undefined, '/health', environment), true)

@@ -62,12 +62,12 @@ async function until (holds) {
   return false
 }
 
-test('sampler, keep and ignore of the file hold from the first request on, and each change of it at once', { skip: without('keep') }, async (t) => {
+test('sampler, keep and ignore of the file apply from the first request, and each change at once', { skip: without('keep') }, async (t) => {
   const { write, names, lines, warnings } = await liveApp(t, { sampler: 'always_off', keep: { errors: true } }, { ignore: '/health', sampler: 'always_on' })
   t.same(await names('/', '/health', '/failing'), ['GET /failing'])
   write({ ignore: ['/'] })
   t.ok(await until(async () => (await names('/')).length === 0 && (await names('/health')).length === 1))
-  t.same(await names('/', '/health', '/failing'), ['GET /health', 'GET /failing'], 'what it no longer says is as the options say')
+  t.same(await names('/', '/health', '/failing'), ['GET /health', 'GET /failing'], 'a removed value falls back to the options')
   write({ sampler: 0, ignore: [] })
   t.ok(await until(async () => (await names('/health')).length === 0))
   t.same(await names('/', '/health', '/failing'), [], 'keep is off again')
@@ -78,7 +78,7 @@ test('sampler, keep and ignore of the file hold from the first request on, and e
   t.equal(lines.filter(({ msg }) => msg.endsWith('has changed and is applied')).length, 3)
 })
 
-test('what is slow by the file is kept and explained from then on, but for routes with a measure of their own', { skip: without('keep') || without('accounts') }, async (t) => {
+test('`slow` of the file keeps and explains slow requests from then on, except on routes with a limit of their own', { skip: without('keep') || without('accounts') }, async (t) => {
   const { change, collector, names, warnings } = await liveApp(t, {}, { sampler: 'always_off', keep: { slow: true }, slow: false }, {}, (app) => {
     app.get('/own', { config: { trace: { slow: { afterMs: 1e6 } } } }, async () => 'ok')
   })
@@ -91,11 +91,11 @@ test('what is slow by the file is kept and explained from then on, but for route
   change({ slow: { afterMs: 0 } })
   t.ok(await until(async () => (await names('/', '/own')).length === 1))
   change({})
-  t.ok(await until(async () => (await names('/', '/own')).length === 0), 'as the options say')
+  t.ok(await until(async () => (await names('/', '/own')).length === 0), 'the options apply again')
   t.same(warnings(), [])
 })
 
-test('`slow: true` in the file is what the variable says', (t) => {
+test('`slow: true` in the file uses the limit of the variable', (t) => {
   t.teardown(() => { delete process.env.LIGHT_TRACE_SLOW_AFTER_MS })
   t.same(resolveLive({ slow: true }).slow, { afterMs: 250 })
   process.env.LIGHT_TRACE_SLOW_AFTER_MS = '70'
@@ -105,18 +105,18 @@ test('`slow: true` in the file is what the variable says', (t) => {
   t.end()
 })
 
-test('keep.slowerThanMs in the file: the message has what to write', (t) => {
+test('keep.slowerThanMs in the file is rejected with its replacement', (t) => {
   t.throws(() => resolveLive({ keep: { slowerThanMs: 500 } }), { code: 'LT_ERR_OPTION_UNKNOWN', message: 'unknown option `configFile.keep.slowerThanMs`: use keep: { errors: true, slow: true } and slow: { afterMs: 1000 }' })
   t.end()
 })
 
-test('a byte order mark is no part of the file', async (t) => {
+test('a byte order mark in the file is ignored', async (t) => {
   const { names, warnings } = await liveApp(t, '\ufeff{ "sampler": "always_off" }', { sampler: 'always_on' })
   t.same(await names('/'), [])
   t.same(warnings(), [])
 })
 
-test('a rate or a ratio of the file says for how many a span stands', async (t) => {
+test('a ratio of the file is in the trace state of the spans', async (t) => {
   const { change, names, collector } = await liveApp(t, {}, { sampler: 'always_on' })
   change({ sampler: 0.5 })
   t.ok(await until(async () => {
@@ -133,7 +133,7 @@ for (const [what, content] of Object.entries({
   'an option that needs a start': { serviceName: 'x' },
   'a file of two megabytes': `{"sampler": 0}${' '.repeat(2 * 1024 * 1024)}`
 })) {
-  test(`${what}: nothing changes, and that is said once`, async (t) => {
+  test(`${what}: nothing changes, and this is logged once`, async (t) => {
     const { change, names, warnings } = await liveApp(t, { sampler: 'always_on' }, { sampler: 'always_off' })
     change(content)
     t.ok(await until(() => warnings().length > 0))
@@ -146,7 +146,7 @@ for (const [what, content] of Object.entries({
   })
 }
 
-test('a file that is wrong again and again is one line, and another after 30 s, with how many it speaks for', async (t) => {
+test('repeated errors in a file are one line, and another after 30 s with their number', async (t) => {
   const folder = join(fs.mkdtempSync(join(tmpdir(), 'light-trace-')), 'a'.repeat(200)) // the line is whole behind a long path, too
   fs.mkdirSync(folder)
   t.teardown(() => fs.rmSync(dirname(folder), { recursive: true }))
@@ -165,7 +165,7 @@ test('a file that is wrong again and again is one line, and another after 30 s, 
   clock.ms = 30_000
   file.watch()
   t.teardown(() => file.close())
-  t.ok(await until(() => said.length === 2), 'the last of them is said without a further change')
+  t.ok(await until(() => said.length === 2), 'the last error is logged without a further change')
   t.match(said[1], /x\.json is ignored, after 2 others that changed nothing: /)
   write({ sampler: 7 })
   write({ sampler: 1 })
@@ -175,7 +175,7 @@ test('a file that is wrong again and again is one line, and another after 30 s, 
   t.equal(holds.length, 3)
 })
 
-test('a file that is not there at the start is said, and holds once it is there', async (t) => {
+test('a file that is missing at the start is logged, and applies once it exists', async (t) => {
   const { write, names, warnings } = await liveApp(t, undefined, { sampler: 'always_off' })
   t.match(warnings(), [{ msg: /ENOENT/ }])
   t.same(await names('/'), [])
@@ -184,7 +184,7 @@ test('a file that is not there at the start is said, and holds once it is there'
   t.equal(warnings().length, 1)
 })
 
-test('a write that leaves length and times as they were is seen, as two within one tick of a clock are', async (t) => {
+test('a change that keeps length and times is detected, as are two within one tick of a clock', async (t) => {
   const folder = t.testdir({ 'x.json': '{ "sampler": 0 }' })
   const configFile = join(folder, 'x.json')
   const { stat, statSync } = fs
@@ -199,7 +199,7 @@ test('a write that leaves length and times as they were is seen, as two within o
   t.equal(lines.filter(({ msg }) => msg.endsWith('has changed and is applied')).length, 1)
 })
 
-test('a link that is turned is a change, as Kubernetes updates a ConfigMap', { skip: isWindows && 'Windows renames no link over another' }, async (t) => {
+test('a link to a new target is a change, as when Kubernetes updates a ConfigMap', { skip: isWindows && 'Windows cannot rename a link over another' }, async (t) => {
   const folder = t.testdir({ a: { 'x.json': '{ "sampler": 0 }' }, b: { 'x.json': '{ "sampler": 1 } ' } })
   const link = join(folder, 'now')
   fs.symlinkSync(join(folder, 'a'), link)
@@ -210,7 +210,7 @@ test('a link that is turned is a change, as Kubernetes updates a ConfigMap', { s
   t.ok(await until(async () => (await names('/')).length === 1))
 })
 
-test('SIGHUP reads it anew at once; after the close neither the signal nor the file is listened to', { skip: isWindows ? 'Windows has no SIGHUP' : isatty(0) && 'a terminal sends it when it closes' }, async (t) => {
+test('SIGHUP reads the file at once, and after the close neither the signal nor the file is watched', { skip: isWindows ? 'Windows has no SIGHUP' : isatty(0) && 'a terminal sends it when it closes' }, async (t) => {
   const before = process.listenerCount('SIGHUP')
   const { app, write, names } = await liveApp(t, { sampler: 0 })
   t.equal(process.listenerCount('SIGHUP'), before + 1)
@@ -221,7 +221,7 @@ test('SIGHUP reads it anew at once; after the close neither the signal nor the f
   t.equal(process.listenerCount('SIGHUP'), before)
 })
 
-test('a hundred applications listen to the signal once', { skip: process.platform === 'win32' || isatty(0) }, async (t) => {
+test('a hundred applications share one listener for the signal', { skip: process.platform === 'win32' || isatty(0) }, async (t) => {
   const before = process.listenerCount('SIGHUP')
   const apps = []
   for (let i = 0; i < 20; i++) apps.push((await liveApp(t, undefined, { configFile: '/nowhere/light-trace.json' })).app)
@@ -230,7 +230,7 @@ test('a hundred applications listen to the signal once', { skip: process.platfor
   t.equal(process.listenerCount('SIGHUP'), before)
 })
 
-test('a pipe in the place of the file is not waited for', { skip: process.platform === 'win32' }, async (t) => {
+test('a pipe in place of the file does not block', { skip: process.platform === 'win32' }, async (t) => {
   const { file, names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: 0 })
   execFileSync('mkfifo', [`${file}.pipe`])
   fs.renameSync(`${file}.pipe`, file)
@@ -239,7 +239,7 @@ test('a pipe in the place of the file is not waited for', { skip: process.platfo
   t.same(await names('/'), ['GET /'])
 })
 
-test('a rate, and the rate of what is kept, go on as they were after a change', async (t) => {
+test('rate limits, also that of keep, continue across a change', async (t) => {
   const { change, names, lines } = await liveApp(t, {}, { sampler: { perSecond: 1e6 }, keep: { errors: true, maxPerSecond: 1e6 } })
   const all = async () => (await names('/', '/', '/', '/failing')).length
   t.equal(await all(), 4)
@@ -258,7 +258,7 @@ test('an unknown level is ignored', { skip: without('logs') }, async (t) => {
   }
 })
 
-test('a level in the file that the logger has not leaves the levels of the options in force', { skip: without('testing') || without('logs') }, async (t) => {
+test('a level that the logger does not have leaves the levels of the options in force', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, collector } = await liveApp(t, { logs: { level: 'nolevel' } }, { logs: { export: true, level: 'error' } })
   app.log.info('own info')
   app.log.error('own error')
@@ -267,7 +267,7 @@ test('a level in the file that the logger has not leaves the levels of the optio
 })
 
 // Short names, because the message has the path of the file and is truncated.
-test('a level of the application\'s own', { skip: without('testing') || without('logs') }, async (t) => {
+test('the file may set a level of the application\'s own', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector, names, warnings } = await liveApp(t, { logs: { level: 'notice' } }, { logs: { export: true } }, { customLevels: { notice: 35 } })
   for (const level of ['info', 'notice', 'warn']) app.log[level](`own ${level}`)
   t.same((await collector.logs()).map(({ body }) => body).filter((body) => body.startsWith('own')), ['own notice', 'own warn'])
@@ -276,7 +276,7 @@ test('a level of the application\'s own', { skip: without('testing') || without(
   t.same(await names('/'), ['GET /'])
 })
 
-test('levels of exported lines', { skip: without('testing') || without('logs') }, async (t) => {
+test('the file may set the levels of exported lines', { skip: without('testing') || without('logs') }, async (t) => {
   const { app, change, collector } = await liveApp(t, { logs: { level: 'error' } }, { logs: { export: true, unsampledLevel: 'trace' } })
   const bodies = async () => {
     collector.reset()
@@ -289,7 +289,7 @@ test('levels of exported lines', { skip: without('testing') || without('logs') }
   t.ok(await until(async () => await bodies() === 'one,two'))
 })
 
-test('with the recorder a file may take keep away and give it back', { skip: without('keep') }, async (t) => {
+test('with the recorder, a file may switch keep off and on again', { skip: without('keep') }, async (t) => {
   const { startFakeCollector } = require('../support/fake-collector')
   const to = await startFakeCollector(t, { keepSpans: true })
   const { app, change } = await liveApp(t, { keep: true }, { spanProcessors: undefined, exporter: { url: to.url }, sampler: 'always_off', recorder: true })
@@ -307,13 +307,13 @@ test('with the recorder a file may take keep away and give it back', { skip: wit
   t.ok(await until(async () => await kept() === 1))
 })
 
-test('a Sampler of the SDK stays, and that is said', async (t) => {
+test('a Sampler of the SDK stays in use, and this is logged', async (t) => {
   const { names, warnings } = await liveApp(t, { sampler: 1 }, { sampler: { shouldSample: () => ({ decision: 0 }) } })
   t.same(await names('/'), [])
   t.match(warnings(), [{ msg: /an SDK Sampler decides/ }])
 })
 
-test('where a provider makes the spans, sampler and keep of the file are said to have no effect, once each', { skip: without('keep') || without('sdk') }, async (t) => {
+test('if a provider creates the spans, sampler and keep of the file are reported without effect, once each', { skip: without('keep') || without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, write, lines } = await liveApp(t, { sampler: 0 }, { tracerProvider, spanProcessors: undefined })

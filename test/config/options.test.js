@@ -67,7 +67,7 @@ test('without options and variables everything has its documented default', (t) 
   t.end()
 })
 
-test('each option of the public surface is taken as it is given', (t) => {
+test('each public option is accepted', (t) => {
   const taken = [
     [{ serviceName: 'shop' }, 'serviceName', 'shop'],
     [{ spanProcessors: [processor] }, 'spanProcessors', [processor]],
@@ -158,7 +158,7 @@ const MOVED = [
   [{ limits: { sampledPerSecond: 3 } }, { maxSampledPerSecond: 3 }]
 ]
 
-test('a name that has moved means what it meant, and nothing is said about it', (t) => {
+test('a renamed option keeps its meaning, without a warning', (t) => {
   for (const [now, before] of MOVED) {
     const [settings, asBefore, withoutEither] = [now, before, {}].map((options) => resolve(options, { OTEL_RESOURCE_ATTRIBUTES: 'service.instance.id=1' }))
     t.same(asBefore, settings, JSON.stringify(before))
@@ -166,14 +166,14 @@ test('a name that has moved means what it meant, and nothing is said about it', 
     t.same(asBefore.warnings.filter(({ code }) => code !== 'LT_WARN_HEADER_DENIED'), [])
   }
   t.same(Object.keys(moved).sort(), [...new Set(MOVED.flatMap(([, before]) => Object.keys(before)))].filter((name) => !(name in OPTIONS)).sort(), 'each of them')
-  t.equal(resolve({ closeTimeoutMs: 7, buffer: { closeTimeoutMs: 8 } }).closeTimeoutMs, 8, 'the name of today wins')
-  t.match(thrown(() => resolve({ closeTimeoutMs: '7' }))?.message, /^`closeTimeoutMs` must be/, 'an error has the name that was written')
+  t.equal(resolve({ closeTimeoutMs: 7, buffer: { closeTimeoutMs: 8 } }).closeTimeoutMs, 8, 'the new name wins')
+  t.match(thrown(() => resolve({ closeTimeoutMs: '7' }))?.message, /^`closeTimeoutMs` must be/, 'an error uses the name that was written')
   t.match(thrown(() => resolve({ recorder: { bytes: 7 } }))?.message, /`recorder\.bytes`/)
-  t.match(resolve({ requestheaders: [] }).warnings[0].message, 'use headers: { request }', 'and a typing error the name of today')
+  t.match(resolve({ requestheaders: [] }).warnings[0].message, 'use headers: { request }', 'and a suggestion the new name')
   t.end()
 })
 
-test('a channel of the user\'s own gets the documented defaults and OpenTelemetry\'s number of its kind', (t) => {
+test('a channel of the user\'s own gets the documented defaults and OpenTelemetry\'s number for its kind', (t) => {
   const { channels } = resolve({ outbound: { channels: { 'my-lib:op': {}, queue: { kind: 'producer', name: 'send' }, '__proto__:x': { kind: 4 } } } }).outbound
   t.same(channels['my-lib:op'], { kind: 2, name: 'my-lib:op', attributes: null })
   t.same(channels.queue, { kind: 3, name: 'send', attributes: null })
@@ -181,7 +181,7 @@ test('a channel of the user\'s own gets the documented defaults and OpenTelemetr
   t.end()
 })
 
-test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN and names that one', (t) => {
+test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN and names the known one', (t) => {
   const unknown = [
     [{ samplr: 1 }, '`samplr`', '`sampler`'],
     [{ ignorePath: [] }, '`ignorePath`', '`ignore`'],
@@ -208,7 +208,7 @@ test('an unknown option that resembles a known one throws LT_ERR_OPTION_UNKNOWN 
   t.end()
 })
 
-test('an unknown option that resembles none is a warning: others hand their flags to every plugin', (t) => {
+test('an unknown option that resembles no known one is a warning, since others pass their flags to every plugin', (t) => {
   const strangers = { tier: 'gold', port: 3000, address: '::', prettyLogs: true, keepAlive: 1, [`${'x'.repeat(1e6)}`]: 1, 'line\nbreak\u001b[31m': 1 }
   for (const options of [...Object.entries(strangers).map(([name, value]) => ({ [name]: value })), JSON.parse('{ "__proto__": 1 }')]) {
     const { warnings } = resolve(options)
@@ -216,18 +216,18 @@ test('an unknown option that resembles none is a warning: others hand their flag
     t.match(warnings[0].message, /^[\x20-\x7e]+$/)
     t.ok(warnings[0].message.length < 200)
   }
-  t.same(resolve({ prefix: '/api', logLevel: 'warn', logSerializers: {} }).warnings, [], "Fastify's own are none")
+  t.same(resolve({ prefix: '/api', logLevel: 'warn', logSerializers: {} }).warnings, [], "Fastify's own options cause no warning")
   t.end()
 })
 
-test('an unknown member of an object of ours throws, also where it resembles none', (t) => {
+test('an unknown member of an object of ours throws, even if it resembles no known one', (t) => {
   const error = thrown(() => resolve({ outbound: { fetch: true } }))
   t.equal(error?.code, 'LT_ERR_OPTION_UNKNOWN')
   t.match(error.message, 'known are http, undici')
   t.end()
 })
 
-test('enabled is the opposite of OTEL_SDK_DISABLED, and code wins', (t) => {
+test('enabled is the opposite of OTEL_SDK_DISABLED, and code overrides it', (t) => {
   for (const [options, variable, disabled, by] of [
     [{}, undefined, false, ''],
     [{}, 'true', true, 'OTEL_SDK_DISABLED'],
@@ -244,7 +244,7 @@ test('enabled is the opposite of OTEL_SDK_DISABLED, and code wins', (t) => {
   t.end()
 })
 
-test('true is what most people mean by it', (t) => {
+test('`true` selects the usual settings', (t) => {
   t.same(resolve({ keep: true }).keep, { errors: true, aborted: false, slow: false, asked: false, maxPerSecond: 100 })
   t.same(resolve({ spans: true }).spans, { handler: true, hooks: [] })
   t.same(resolve({ spans: false }).spans, resolve({}).spans)
@@ -252,7 +252,7 @@ test('true is what most people mean by it', (t) => {
   t.end()
 })
 
-test('an exporter of the SDK is told where it goes', (t) => {
+test('an exporter of the SDK is rejected, with the option that takes it', (t) => {
   class OTLPTraceExporter { export () {} }
   const error = thrown(() => resolve({ exporter: new OTLPTraceExporter() }))
   t.equal(error?.code, 'LT_ERR_OPTION_INVALID')
@@ -260,7 +260,7 @@ test('an exporter of the SDK is told where it goes', (t) => {
   t.end()
 })
 
-test('a wrong option throws LT_ERR_OPTION_INVALID and names what came', (t) => {
+test('an invalid option throws LT_ERR_OPTION_INVALID and quotes the received value', (t) => {
   const wrong = [
     ['shop', "`options` must be an object, received 'shop'"],
     [null, 'received null'],
@@ -350,7 +350,7 @@ test('options are read once, own properties only, and the settings are frozen', 
   t.end()
 })
 
-test('what others put on Object.prototype is neither an option nor a variable', (t) => {
+test('properties that others put on Object.prototype are neither options nor variables', (t) => {
   const pollution = {
     serviceName: 'evil',
     url: 'http://evil.example',
@@ -399,7 +399,7 @@ test('what others put on Object.prototype is neither an option nor a variable', 
   t.end()
 })
 
-test('a header that carries credentials is not recorded, whoever names it', (t) => {
+test('a header that carries credentials is not recorded, even if an option names it', (t) => {
   const denied = [
     'x-auth-token', 'x-authentication', 'www-authenticate', 'x-goog-api-key', 'ocp-apim-subscription-key', 'x-honeycomb-team', 'x-session', 'x-passwd', 'sentry-dsn', 'x-hub-signature-256',
     'Authorization', 'proxy-authorization', 'cookie', 'Set-Cookie', 'x-api-key', 'x-amz-security-token', 'x-csrf-token', 'x-client-secret'
@@ -411,7 +411,7 @@ test('a header that carries credentials is not recorded, whoever names it', (t) 
   t.end()
 })
 
-test('a sampler is a name, a ratio, or an object that decides; samplers from code follow the parent', (t) => {
+test('a sampler is a name, a ratio or an object that decides, and samplers from code follow the parent', (t) => {
   const custom = new CustomSampler()
   t.equal(resolve({ sampler: custom }).sampler, custom)
   const known = [
@@ -441,7 +441,7 @@ function thrown (fn) {
   }
 }
 
-test('metrics are sent ten times a second at most', (t) => {
+test('metrics are sent at most ten times a second', (t) => {
   for (const [given, taken] of [[0, 100], [99, 100], [101, 101]]) t.equal(resolve({ metrics: { intervalMs: given } }).metrics.intervalMs, taken)
   t.end()
 })

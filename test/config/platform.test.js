@@ -36,7 +36,7 @@ test('container.id: cgroup v2', async (t) => {
   ]) t.same(detect({}, { '/proc/self/cgroup': '0::/\n', '/proc/self/mountinfo': `1 2 0:1 / / rw - overlay overlay rw\n3 2 8:1 ${line}\n` }), { 'container.id': ID }, runtime)
 })
 
-test('no container, no id', async (t) => {
+test('without a container there is no container.id', async (t) => {
   for (const cgroup of ['', '0::/', '0::/user.slice/user-1000.slice/session-1.scope', `0::/docker/${ID.slice(1)}`, `0::/docker/${ID}a`, `0::/docker/${ID.toUpperCase()}`, `0::/${ID}x.scope`]) {
     t.same(detect({}, { '/proc/self/cgroup': cgroup }), {}, cgroup)
   }
@@ -46,7 +46,7 @@ test('no container, no id', async (t) => {
   }
 })
 
-test('a pod, by the files that every pod has', async (t) => {
+test('a pod is detected by the files that every pod has', async (t) => {
   const files = {
     '/proc/self/cgroup': '0::/',
     '/proc/self/mountinfo': [
@@ -63,14 +63,14 @@ test('a pod, by the files that every pod has', async (t) => {
   t.same(detect({ HOSTNAME: 'laptop' }, files), {}, 'not without Kubernetes')
 })
 
-test('a pod, by the downward API', async (t) => {
+test('a pod is detected by the downward API', async (t) => {
   t.same(detect({
     KUBERNETES_SERVICE_HOST: '10.0.0.1', HOSTNAME: 'node-1', NODE_NAME: 'node-1', POD_NAME: 'web-0', POD_UID: POD, POD_NAMESPACE: 'shop', CONTAINER_NAME: 'web'
   }), { 'k8s.pod.name': 'web-0', 'k8s.pod.uid': POD, 'k8s.namespace.name': 'shop', 'k8s.node.name': 'node-1', 'k8s.container.name': 'web' })
   t.same(detect({ KUBERNETES_SERVICE_HOST: '10.0.0.1', HOSTNAME: 'node-1', OTEL_RESOURCE_ATTRIBUTES_NODE_NAME: 'node-1' }), { 'k8s.node.name': 'node-1' }, 'the host\'s network')
 })
 
-test('functions and clouds, by their variables', async (t) => {
+test('functions and clouds are detected by their variables', async (t) => {
   t.same(detect({
     AWS_LAMBDA_FUNCTION_NAME: 'orders',
     AWS_LAMBDA_FUNCTION_VERSION: '$LATEST',
@@ -101,7 +101,7 @@ test('functions and clouds, by their variables', async (t) => {
   t.same(detect({ VERCEL: '1', VERCEL_REGION: 'fra1', AWS_LAMBDA_FUNCTION_NAME: 'x', AWS_REGION: 'eu-central-1' }), { 'cloud.region': 'fra1' })
 })
 
-test('what is long, empty or no number does no harm', async (t) => {
+test('values that are long, empty or not a number do no harm', async (t) => {
   t.equal(detect({ K_SERVICE: 'x'.repeat(100_000) })['faas.name'].length, 1024)
   t.same(detect({ K_SERVICE: ' ', AWS_LAMBDA_FUNCTION_NAME: '' }), {})
   t.notOk('faas.max_memory' in detect({ AWS_LAMBDA_FUNCTION_NAME: 'x', AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '512MB' }))
@@ -110,7 +110,7 @@ test('what is long, empty or no number does no harm', async (t) => {
   }
 })
 
-test('on this machine it reads what is there, and at most 64 KiB of it', async (t) => {
+test('on this machine, only existing files are read, and at most 64 KiB of them', async (t) => {
   const found = detectPlatform(new Environment({}))
   t.type(found, 'object')
   if (found['container.id'] !== undefined) t.match(found['container.id'], /^[0-9a-f]{64}$|^[0-9a-f]{32}-\d+$/)

@@ -12,7 +12,7 @@ function resolved (url, environment) {
   return { proxy: exporter.proxy, exporter, codes: warnings.map(({ code }) => code), text: warnings.map(({ message }) => message).join('\n'), news }
 }
 
-test('the proxy is chosen by the collector\'s scheme; lower case wins', async (t) => {
+test('the collector\'s scheme chooses the proxy, and lower-case variables win', async (t) => {
   const environment = { ...TOLD, HTTP_PROXY: 'http://one:3128', HTTPS_PROXY: 'https://two' }
   t.match(resolved('http://collector:4318', environment).proxy, { host: 'one', port: 3128, isSecure: false, authorization: '' })
   t.match(resolved('https://collector', environment).proxy, { host: 'two', port: 443, isSecure: true })
@@ -50,7 +50,7 @@ test('NO_PROXY is read as Node reads it', async (t) => {
   t.equal(resolved('http://collector', { ...TOLD, HTTP_PROXY: 'http://proxy', NO_PROXY: 'other', no_proxy: 'collector' }).proxy, null)
 })
 
-test('where Node is not told to use proxies, one line says that the exporter does not either', async (t) => {
+test('if Node ignores the environment\'s proxies, one line reports that the exporter does, too', async (t) => {
   const { proxy, news, codes } = resolved('https://collector', { HTTPS_PROXY: 'http://user:secret@proxy', HTTP_PROXY: 'http://proxy' })
   t.equal(proxy, null)
   t.strictSame(codes, [])
@@ -62,7 +62,7 @@ test('where Node is not told to use proxies, one line says that the exporter doe
   t.strictSame(resolveOptions({ exporter: 'none' }, { HTTP_PROXY: 'http://proxy' }).news, [])
 })
 
-test('Node is told by a variable or a flag; the last flag counts', async (t) => {
+test('a variable or a flag makes Node use proxies, and the last flag counts', async (t) => {
   const isUsed = (environment) => resolved('http://collector', { HTTP_PROXY: 'http://proxy', ...environment }).proxy !== null
   t.equal(isUsed({ NODE_USE_ENV_PROXY: '1' }), true)
   t.equal(isUsed({ NODE_USE_ENV_PROXY: '0' }), false)
@@ -71,13 +71,13 @@ test('Node is told by a variable or a flag; the last flag counts', async (t) => 
   t.equal(isUsed({ NODE_OPTIONS: '--no-use-env-proxy', NODE_USE_ENV_PROXY: '1' }), false)
 })
 
-test('the flag on the command line counts, where Node has it', { skip: !process.allowedNodeEnvironmentFlags.has('--use-env-proxy') && 'this Node has no --use-env-proxy' }, async (t) => {
+test('the flag on the command line counts if Node has it', { skip: !process.allowedNodeEnvironmentFlags.has('--use-env-proxy') && 'this Node has no --use-env-proxy' }, async (t) => {
   const source = "const { exporter } = require('./lib/config/options').resolveOptions({ exporter: { url: 'http://collector' } }, { HTTP_PROXY: 'http://proxy' }); console.log(exporter.proxy?.host)"
   t.equal((await runProgram(['--use-env-proxy', '-e', source])).stdout.trim(), 'proxy')
   t.equal((await runProgram(['-e', source])).stdout.trim(), 'undefined')
 })
 
-test('a proxy that is none is logged without its secrets, and not used', async (t) => {
+test('an invalid proxy is logged without its secrets, and not used', async (t) => {
   for (const value of ['proxy:3128', 'socks5://proxy', 'http://us:secret@', 'nonsense']) {
     const { proxy, codes, text } = resolved('http://collector', { ...TOLD, HTTP_PROXY: value })
     t.equal(proxy, null, value)
@@ -91,7 +91,7 @@ test('a proxy that is none is logged without its secrets, and not used', async (
   t.notMatch(text, /secret/)
 })
 
-test('the password is seen by nobody who looks at the options', async (t) => {
+test('the password does not appear in the options', async (t) => {
   const { exporter } = resolved('http://collector', { ...TOLD, HTTP_PROXY: 'http://user:secret@proxy:3128' })
   t.equal(exporter.proxy.authorization, `Basic ${Buffer.from('user:secret').toString('base64')}`)
   for (const text of [inspect(exporter, { depth: 9, showHidden: true }), JSON.stringify(exporter), JSON.stringify({ ...exporter.proxy })]) {
@@ -100,7 +100,7 @@ test('the password is seen by nobody who looks at the options', async (t) => {
   }
 })
 
-test('headers that are credentials do not go to a proxy over plain HTTP, whatever the collector\'s name', async (t) => {
+test('headers that are credentials are not sent to a proxy over plain HTTP, whatever the collector\'s name', async (t) => {
   const { exporter, warnings } = resolveOptions({ exporter: { url: 'http://127.0.0.1:4318', headers: { authorization: 'Bearer x' } } }, { ...TOLD, HTTP_PROXY: 'http://proxy' })
   t.strictSame({ ...exporter.headers }, {})
   t.strictSame(warnings.map(({ code }) => code), ['LT_WARN_INSECURE_HEADERS'])

@@ -4,7 +4,7 @@ const fastify = require('fastify')
 const { test } = require('tap')
 const lightTrace = require('../..')
 
-test('wrong options reject the registration with their code', async (t) => {
+test('invalid options reject the registration with their code', async (t) => {
   const app = newApp(t)
   await t.rejects(async () => { await app.register(lightTrace, { samplr: 1 }) }, { code: 'LT_ERR_OPTION_UNKNOWN', message: /`sampler`/ })
 
@@ -13,13 +13,13 @@ test('wrong options reject the registration with their code', async (t) => {
   await t.rejects(later.ready(), { code: 'LT_ERR_OPTION_INVALID', message: /'foo'/ })
 })
 
-test('a wrong route option throws where the route is added', async (t) => {
+test('an invalid route option throws when the route is added', async (t) => {
   const app = newApp(t)
   await app.register(lightTrace, { exporter: 'none' })
   t.throws(() => app.get('/', { config: { trace: { atributes: {} } } }, async () => {}), { code: 'LT_ERR_OPTION_UNKNOWN' })
 })
 
-test('what Fastify itself hands on to a plugin is no unknown option', async (t) => {
+test('options that Fastify itself passes to a plugin are not unknown options', async (t) => {
   const app = newApp(t)
   await app.register(lightTrace, { exporter: 'none', prefix: '/api', logLevel: 'warn', logSerializers: {} })
   const byFunction = newApp(t)
@@ -27,7 +27,7 @@ test('what Fastify itself hands on to a plugin is no unknown option', async (t) 
   t.equal(byFunction.lightTrace.stats().spans.started, 0)
 })
 
-test('a bad variable does not stop the app, and is logged once in its log', async (t) => {
+test('an invalid variable does not stop the app, and is logged once in the app\'s log', async (t) => {
   t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER })
   process.env.OTEL_TRACES_SAMPLER = 'sometimes\u001b[31m'
   const lines = []

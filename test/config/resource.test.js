@@ -9,7 +9,7 @@ const { version } = require('../../package.json')
 
 const attributesOf = (options, environment = {}) => resolveOptions(options, environment).resource.attributes
 
-test('the resource says who reports', (t) => {
+test('the resource describes the service, the process and the machine', (t) => {
   const attributes = attributesOf({})
   const { 'container.id': containerId, ...others } = attributes // if the tests run in a container
   t.same({ ...others, 'service.instance.id': 'random' }, {
@@ -30,7 +30,7 @@ test('the resource says who reports', (t) => {
   t.end()
 })
 
-test('OTEL_RESOURCE_ATTRIBUTES lies over what is found out, and code over both', (t) => {
+test('OTEL_RESOURCE_ATTRIBUTES overrides what is detected, and code overrides both', (t) => {
   const environment = { OTEL_RESOURCE_ATTRIBUTES: 'host.name=env,a=1%2C2, b = c=d ,__proto__=x' }
   const attributes = attributesOf({ resource: { b: 'code', n: 1, list: ['x'], skipped: undefined } }, environment)
   t.match(attributes, { 'host.name': 'env', a: '1,2', b: 'code', n: 1, list: ['x'] })
@@ -39,7 +39,7 @@ test('OTEL_RESOURCE_ATTRIBUTES lies over what is found out, and code over both',
   t.end()
 })
 
-test('the service is named by code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_ATTRIBUTES, then package.json', (t) => {
+test('the service name comes from code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_ATTRIBUTES, then package.json', (t) => {
   const ways = [
     [{ serviceName: 'a', resource: { 'service.name': 'b' } }, { OTEL_SERVICE_NAME: 'c', OTEL_RESOURCE_ATTRIBUTES: 'service.name=d' }, 'a'],
     [{ resource: { 'service.name': 'b' } }, { OTEL_SERVICE_NAME: 'c', OTEL_RESOURCE_ATTRIBUTES: 'service.name=d' }, 'b'],
@@ -55,7 +55,7 @@ test('the service is named by code, then OTEL_SERVICE_NAME, then OTEL_RESOURCE_A
   t.end()
 })
 
-test('the version is that of the app\'s package.json, which everybody else may overrule', (t) => {
+test('the version comes from the app\'s package.json, and everything else overrides it', (t) => {
   for (const [options, environment, expected] of [
     [{ serviceName: 'shop' }, {}, version],
     [{}, { OTEL_RESOURCE_ATTRIBUTES: 'service.version=3' }, '3'],
@@ -64,13 +64,13 @@ test('the version is that of the app\'s package.json, which everybody else may o
   t.end()
 })
 
-test('deployment.environment.name is only what somebody says', (t) => {
+test('deployment.environment.name is only set explicitly', (t) => {
   t.notOk('deployment.environment.name' in attributesOf({}, { NODE_ENV: 'production', VERCEL: '1', VERCEL_ENV: 'preview' }))
-  t.notOk(Object.keys(attributesOf({})).some((key) => /command|owner|args/.test(key)), 'nor what may hold a secret')
+  t.notOk(Object.keys(attributesOf({})).some((key) => /command|owner|args/.test(key)), 'no attribute that may hold a secret is set')
   t.end()
 })
 
-test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is logged', (t) => {
+test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded as a whole and logged', (t) => {
   for (const text of ['a=1,b', 'a=1,=2', 'a=1,b=%zz', 'a=1,%zz=2', `a=1,b=${'x'.repeat(70000)}`]) {
     const { resource, warnings } = resolveOptions({}, { OTEL_RESOURCE_ATTRIBUTES: text })
     t.notOk(Object.hasOwn(resource.attributes, 'a'), text.slice(0, 20))
@@ -82,7 +82,7 @@ test('an OTEL_RESOURCE_ATTRIBUTES with any error is discarded whole, and that is
 })
 
 // P09. In a separate process, because the result depends on the script and the working directory.
-test('without any name it is that of the nearest package.json of the app, else unknown_service:node', (t) => {
+test('without a name, the service is named after the app\'s nearest package.json, else unknown_service:node', (t) => {
   const options = path.join(__dirname, '../../lib/config/options.js')
   const print = `process.stdout.write(require(${JSON.stringify(options)}).resolveOptions({}, {}).serviceName)`
   const manifest = (name) => JSON.stringify({ name })
@@ -107,6 +107,6 @@ test('without any name it is that of the nearest package.json of the app, else u
   const lost = spawnSync(process.execPath, ['-e', print], { cwd: root, encoding: 'utf8' })
   t.equal(lost.stdout, 'unknown_service:node')
   const inFunction = spawnSync(process.execPath, ['-e', print.replace('({}, {})', "({}, { AWS_LAMBDA_FUNCTION_NAME: 'orders' })")], { cwd: root, encoding: 'utf8' })
-  t.equal(inFunction.stdout, 'orders', 'a function has a name where its code has no package.json')
+  t.equal(inFunction.stdout, 'orders', 'a function without a package.json has a name')
   t.end()
 })

@@ -5,7 +5,7 @@ const { resolveRouteOptions } = require('../../lib/config/options')
 
 const UNSET = { off: false, spanName: null, attributes: null, spans: null, sampler: null, slow: null, metrics: true, ignore: null }
 
-test('a route says nothing, no, or what differs from the plugin\'s options', (t) => {
+test('a route option is absent, false, or what differs from the plugin\'s options', (t) => {
   const name = () => 'x'
   const sampler = { shouldSample () {} }
   const given = [
@@ -34,7 +34,7 @@ test('a route says nothing, no, or what differs from the plugin\'s options', (t)
   t.end()
 })
 
-test('a wrong route option throws a coded error that names it', (t) => {
+test('an invalid route option throws a coded error that names it', (t) => {
   const wrong = [
     [null, 'LT_ERR_OPTION_INVALID', '`config.trace` must be true, false or an object with spanName, attributes, spans, sampler, slow, metrics, ignore, received null'],
     ['off', 'LT_ERR_OPTION_INVALID', "received 'off'"],

@@ -106,7 +106,7 @@ for (const [variables, fix] of [
   })
 }
 
-test('other variables of the specification are no misspelled ones', async (t) => {
+test('other variables of the specification are not reported as misspelled', async (t) => {
   const names = ['OTEL_BLRP_SCHEDULE_DELAY', 'OTEL_BLRP_MAX_QUEUE_SIZE', 'OTEL_BLRP_MAX_EXPORT_BATCH_SIZE', 'OTEL_METRIC_EXPORT_INTERVAL', 'OTEL_METRIC_EXPORT_TIMEOUT',
     'OTEL_EXPORTER_OTLP_LOGS_ENDPOINT', 'OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_ZIPKIN_ENDPOINT', 'OTEL_NODE_RESOURCE_DETECTORS', 'OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT']
   t.same(resolveOptions({}, Object.fromEntries(names.map((name) => [name, '1']))).warnings, [])

@@ -13,7 +13,7 @@ const { without } = require('../support/features')
 const asyncStorage = require('../../lib/context/async-storage')
 const { randomFrom } = require('../support/random')
 
-test('get and set, with and without the request in hand', async (t) => {
+test('get and set work with and without the request at hand', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     routes (app) {
@@ -27,7 +27,7 @@ test('get and set, with and without the request in hand', async (t) => {
   t.same((await app.inject('/')).json(), { user: { id: 7 }, store: { user: { id: 7 }, seen: true }, none: 'undefined' })
 })
 
-test('store defaults as an object are copied for each request', async (t) => {
+test('store defaults in an object are copied for each request', async (t) => {
   const defaults = { user: 'system', tags: [] }
   const { app } = await tracedApp(t, {
     listen: false,
@@ -43,7 +43,7 @@ test('store defaults as an object are copied for each request', async (t) => {
   t.same(defaults, { user: 'system', tags: [] })
 })
 
-test('store defaults by a function of the request', async (t) => {
+test('store defaults can be a function of the request', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     trace: { store: (request) => ({ tenant: request.headers['x-tenant'], id: request.id, log: request.log }) },
@@ -52,7 +52,7 @@ test('store defaults by a function of the request', async (t) => {
   t.match((await app.inject({ url: '/', headers: { 'x-tenant': 'acme' } })).json(), { tenant: 'acme', id: 'req-1', log: 'function' })
 })
 
-test('a store function that throws, or answers nonsense, leaves an empty store', async (t) => {
+test('a store function that throws or returns an invalid value leaves an empty store', async (t) => {
   for (const store of [() => { throw new Error('no') }, () => 7, () => null, async () => ({ a: 1 }), async () => { throw new Error('late') }]) {
     const { app, collector } = await tracedApp(t, {
       listen: false,
@@ -67,7 +67,7 @@ test('a store function that throws, or answers nonsense, leaves an empty store',
   }
 })
 
-test('keys that mean something to JavaScript are keys like any other', async (t) => {
+test('keys with a meaning in JavaScript are keys like any other', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async ({ trace }) => {
@@ -119,7 +119,7 @@ test('in a test without an app, withRequest makes a store current', { skip: with
   t.equal(lightTrace.current(), undefined)
 })
 
-test('a connection keeps no store of a request, whatever Node calls its own fields', (t) => {
+test('a connection keeps no store of a request, whatever Node calls its fields', (t) => {
   const kept = new AsyncLocalStorage()
   const renamed = {
     run: (...args) => kept.run(...args),
@@ -137,7 +137,7 @@ test('a connection keeps no store of a request, whatever Node calls its own fiel
   t.end()
 })
 
-test('another store that is entered inside withSpan stays entered behind it', async (t) => {
+test('another store that is entered inside withSpan stays entered after it', async (t) => {
   const users = new AsyncLocalStorage()
   for (const sampler of ['always_on', 'always_off']) {
     const { app } = await tracedApp(t, {
@@ -152,7 +152,7 @@ test('another store that is entered inside withSpan stays entered behind it', as
   }
 })
 
-test('a step leaves all stores as AsyncLocalStorage.run leaves them, whatever is entered inside of it', async (t) => {
+test('a step leaves all stores as AsyncLocalStorage.run does, whatever is entered inside it', async (t) => {
   const others = [new AsyncLocalStorage(), new AsyncLocalStorage()]
   const reference = new AsyncLocalStorage()
   const ours = { call: asyncStorage.call, read: asyncStorage.active, enter: (value) => asyncStorage.storage.enterWith(value) }
@@ -196,7 +196,7 @@ test('a step leaves all stores as AsyncLocalStorage.run leaves them, whatever is
   }
 })
 
-test('where Node has frames they are found, so that a step need not copy them, and loading leaves nothing in one', async (t) => {
+test('context frames are found where Node has them, so that a step need not copy them, and loading leaves nothing in them', async (t) => {
   t.equal(asyncStorage.hasFrames, !('kResourceStore' in asyncStorage.storage))
   const script = `require(${JSON.stringify(path.join(__dirname, '../..'))})
     const resource = new (require('node:async_hooks').AsyncResource)('of the main module')

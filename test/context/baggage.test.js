@@ -10,7 +10,7 @@ function entriesOf (baggage) {
     metadata === undefined ? `${key}=${value}` : `${key}=${value} (${metadata})`)
 }
 
-test('members are read with their values decoded and their properties kept', async (t) => {
+test('members are read with decoded values and with their properties', async (t) => {
   const baggage = parseBaggage('userId=alice, serverNode = DF%2028 ;region=eu; canary ,isProduction=false,empty=')
   t.same(entriesOf(baggage), ['userId=alice', 'serverNode=DF 28 (region=eu; canary)', 'isProduction=false', 'empty='])
   t.same(baggage.getEntry('userId'), { value: 'alice' })
@@ -18,21 +18,21 @@ test('members are read with their values decoded and their properties kept', asy
   t.equal(baggage.getEntry('nobody'), undefined)
 })
 
-test('values hold what is allowed in them, equals signs too', async (t) => {
+test('values may contain every allowed character, including equals signs', async (t) => {
   t.same(entriesOf(parseBaggage('a=b=c==,d=%C3%A9%F0%9F%98%80,e=1+1')), ['a=b=c==', 'd=\u00e9\u{1f600}', 'e=1+1'])
 })
 
-test('the last of two members of one name holds', async (t) => {
+test('the last of two members with the same name wins', async (t) => {
   t.same(entriesOf(parseBaggage('a=1,b=2,a=3')), ['a=3', 'b=2'])
 })
 
-test('a member that cannot be understood is left out, the others stay', async (t) => {
+test('a malformed member is left out, and the others stay', async (t) => {
   for (const bad of ['', ' ', 'b', 'b;c=d', '=b', ' =b', '=', ';', 'b=%', 'b=%zz', '%e0%a4%a=b', 'b=\0', 'b=\x7f', 'b=\u00e9', 'b=1;p=\r\n', '\u{1f600}=1']) {
     t.same(entriesOf(parseBaggage(`a=1,${bad},c=3`)), ['a=1', 'c=3'], JSON.stringify(bad))
   }
 })
 
-test('what is no string is an empty baggage', async (t) => {
+test('a value that is not a string is an empty baggage', async (t) => {
   for (const value of [undefined, null, 1, ['a=1'], { toString: () => 'a=1' }, Symbol('a=1')]) {
     t.same(entriesOf(parseBaggage(value)), [])
     t.equal(serializeBaggage(parseBaggage(value)), '')
@@ -53,7 +53,7 @@ test('__proto__ and constructor are keys like any other', async (t) => {
 })
 
 // S12
-test('180 members are read and no more', async (t) => {
+test('at most 180 members are read', async (t) => {
   const members = Array.from({ length: 10000 }, (_, i) => `k${i}=1`)
   t.equal(parseBaggage(members.join(',')).getAllEntries().length, 180)
   t.equal(parseBaggage(members.slice(0, 180).join(',')).getAllEntries().length, 180)
@@ -61,7 +61,7 @@ test('180 members are read and no more', async (t) => {
 })
 
 // S12, GHSA-8988-4f7v-96qf
-test('8192 bytes are read and no more, and no member is cut there', async (t) => {
+test('at most 8192 bytes are read, and the limit cuts no member', async (t) => {
   const fits = `a=${'x'.repeat(4090)},b=${'y'.repeat(4095)}`.slice(0, 8187) + ',c=1' // a has 4092 bytes, b ends at 8187
   t.equal(fits.length, 8191)
   t.same(parseBaggage(fits).getAllEntries().map(([key]) => key), ['a', 'b', 'c'])
@@ -78,7 +78,7 @@ test('a member of more than 4096 bytes is left out', async (t) => {
 })
 
 // S12
-test('% bombs, commas and semicolons by the thousand give nothing', async (t) => {
+test('thousands of percent signs, commas and semicolons give nothing', async (t) => {
   for (const bomb of ['%', '%25', '%zz', ',', ';', '=', ' ', 'a=%,', '%,']) {
     const text = bomb.repeat(16384 / bomb.length)
     t.ok(parseBaggage(text).getAllEntries().length <= 1, `16 KiB of '${bomb}'`)
@@ -87,7 +87,7 @@ test('% bombs, commas and semicolons by the thousand give nothing', async (t) =>
   }
 })
 
-test('what came is what goes out, in its shortest form', async (t) => {
+test('incoming baggage is passed on in its shortest form', async (t) => {
   for (const text of ['a=1', 'a=1,b=2', 'a=1;p;q=2,b=%20', 'a=/:<>?@[]{}|~!#$&\'()*+-.=', '!#$&\'*+-.^_`|~09azAZ=1', 'a=%25%2C%3B%22%5C', 'a=%C3%A9', 'a=;p=%20%zz', 'a%20b=1', '%28%29=()']) {
     t.equal(serializeBaggage(parseBaggage(text)), text)
   }
@@ -95,7 +95,7 @@ test('what came is what goes out, in its shortest form', async (t) => {
   t.equal(serializeBaggage(parseBaggage('a=%61%2F"\\x y')), 'a=a/%22%5Cx%20y')
 })
 
-test('any text of the user goes out as ASCII that no parser can mistake', async (t) => {
+test('any text of the user is sent as ASCII that every parser reads alike', async (t) => {
   const any = Array.from({ length: 0x120 }, (_, code) => String.fromCharCode(code)).join('') + '\u{1f600}'
   const baggage = parseBaggage('').setEntry(any, { value: any }).setEntry('lone', { value: '\ud800' })
   const text = serializeBaggage(baggage)
@@ -103,13 +103,13 @@ test('any text of the user goes out as ASCII that no parser can mistake', async 
   t.equal(parseBaggage(text).getEntry(any.trim()).value, any.trim())
 })
 
-test('properties of the user cannot break out of their member', async (t) => {
+test('the user\'s properties cannot break out of their member', async (t) => {
   const metadata = api.baggageEntryMetadataFromString(' a=1;b=%20 c,evil=1\r\nevil: 1\u00e9 ')
   t.equal(serializeBaggage(parseBaggage('').setEntry('k', { value: 'v', metadata })), 'k=v;a=1;b=%20 c%2Cevil=1%0D%0Aevil: 1%C3%A9')
   t.equal(serializeBaggage(parseBaggage('').setEntry('k', { value: 'v', metadata: api.baggageEntryMetadataFromString(' ') })), 'k=v')
 })
 
-test('what goes out has at most 180 members and 8192 bytes, in whole members', async (t) => {
+test('outgoing baggage has at most 180 members and 8192 bytes, in whole members', async (t) => {
   let many = parseBaggage('')
   for (let i = 0; i < 200; i++) many = many.setEntry(`k${i}`, { value: '1' })
   t.equal(serializeBaggage(many).split(',').length, 180)
@@ -122,7 +122,7 @@ test('what goes out has at most 180 members and 8192 bytes, in whole members', a
   t.equal(serializeBaggage(huge), 'k=v')
 })
 
-test('entries that cannot be written are left out of what goes out', async (t) => {
+test('entries that cannot be written are left out of the header', async (t) => {
   const hostile = { toString () { throw new Error('hostile') } }
   const baggage = parseBaggage('a=1')
     .setEntry('b', { value: hostile }).setEntry('c', { value: '1', metadata: hostile }).setEntry('d', { value: Symbol('x') })
@@ -131,21 +131,21 @@ test('entries that cannot be written are left out of what goes out', async (t) =
   t.equal(serializeBaggage(baggage), 'a=1,d=Symbol(x),g=7,h=read%20once')
 })
 
-test('a baggage of the API is written like ours', async (t) => {
+test('baggage of the OpenTelemetry API is written like ours', async (t) => {
   const baggage = api.propagation.createBaggage({
     a: { value: 'b c' }, __proto: { value: 'x', metadata: api.baggageEntryMetadataFromString('p=1') }
   })
   t.equal(serializeBaggage(baggage), 'a=b%20c,__proto=x;p=1')
 })
 
-test('what is no baggage at all writes nothing', async (t) => {
+test('a value that is not baggage writes nothing', async (t) => {
   const throwing = { getAllEntries () { throw new Error('hostile') } }
   for (const value of [undefined, null, 'a=1', {}, throwing, { getAllEntries: () => 7 }, { getAllEntries: () => [7] }, { getAllEntries: () => [[]] }]) {
     t.equal(serializeBaggage(value), '')
   }
 })
 
-test('a baggage never changes: each change is a new one', async (t) => {
+test('baggage is immutable: each change creates a new one', async (t) => {
   const baggage = parseBaggage('a=1,b=2,c=3')
   t.same(entriesOf(baggage.setEntry('a', { value: '9' })), ['a=9', 'b=2', 'c=3'])
   t.same(entriesOf(baggage.setEntry('d', { value: '4' })), ['a=1', 'b=2', 'c=3', 'd=4'])
@@ -162,6 +162,6 @@ test('a baggage never changes: each change is a new one', async (t) => {
   t.equal(serializeBaggage(baggage), 'a=1,b=2,c=3')
 })
 
-test('bytes that are no UTF-8 are U+FFFD, as W3C has it', async (t) => {
+test('bytes that are not UTF-8 become U+FFFD, as W3C requires', async (t) => {
   t.same(entriesOf(parseBaggage('a=%c3,b=x%ff%fey,c=%C3%A9%80,d=1')), ['a=\ufffd', 'b=x\ufffd\ufffdy', 'c=\u00e9\ufffd', 'd=1'])
 })

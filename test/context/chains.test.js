@@ -10,7 +10,7 @@ setTimeout(120_000)
 
 const BYTES_MAX = 8 // per round. V8's count varies by one byte, and by half a megabyte in total if requests are injected
 
-test('a span or a value that the next step hides is not kept', async (t) => {
+test('a span or value that the next step replaces is not kept alive', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, hasJobs) => {
     const { context, createContextKey, propagation, trace } = require('@opentelemetry/api')
     const KEY = createContextKey('cursor')
@@ -88,7 +88,7 @@ test('a span or a value that the next step hides is not kept', async (t) => {
   for (const { name, place, bytes } of said) t.ok(bytes < BYTES_MAX, `${name}, ${place}: ${bytes} bytes a round`)
 })
 
-test('a request that the last one has injected keeps nothing of it, where another context manager is registered', { skip: without('sdk') }, async (t) => {
+test('an injected request keeps nothing of its caller alive, with another context manager registered', { skip: without('sdk') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const { AsyncLocalStorage } = require('node:async_hooks')
     const { context, ROOT_CONTEXT, createContextKey } = require('@opentelemetry/api')
@@ -130,5 +130,5 @@ test('a request that the last one has injected keeps nothing of it, where anothe
   const { said: [said], stderr } = await child.exit
   t.equal(stderr, '')
   t.ok(said.bytes < 200, `${said.bytes} bytes a request`)
-  t.equal(said.before, 8_000, 'and it has the values that are not its own')
+  t.equal(said.before, 8_000, 'and it has the inherited values')
 })

@@ -36,7 +36,7 @@ const roots = {
 }
 
 for (const [name, root] of Object.entries(roots)) {
-  test(`as many values as are set and deleted: ${name}`, async (t) => {
+  test(`a context keeps its values, whatever is set and deleted: ${name}`, async (t) => {
     for (let seed = 1; seed <= 10; seed++) {
       const made = derivedFrom(root, randomFrom(seed))
       const wrong = made.filter(([ours, theirs]) => KEYS.some((key) => ours.getValue(key) !== theirs.getValue(key)))
@@ -44,7 +44,7 @@ for (const [name, root] of Object.entries(roots)) {
     }
   })
 
-  test(`a request within has what is not its own: ${name}`, async (t) => {
+  test(`a request inside inherits all values but its own: ${name}`, async (t) => {
     for (const [ours, theirs] of derivedFrom(root, randomFrom(11))) {
       const inner = request(ours, false, null)
       const others = KEYS.filter((key) => key !== SPAN_KEY && key !== REQUEST_KEY)
@@ -55,7 +55,7 @@ for (const [name, root] of Object.entries(roots)) {
   })
 }
 
-test('ten thousand keys on one context, and one of them anew', async (t) => {
+test('a context can have ten thousand keys and set one of them again', async (t) => {
   const keys = Array.from({ length: 10_000 }, (_, i) => Symbol(i))
   let context = EMPTY_CONTEXT
   for (const key of keys) context = context.setValue(key, key)

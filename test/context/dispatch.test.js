@@ -28,7 +28,7 @@ async function listen (t, server) {
 
 const get = (url) => fetch(url).then((response) => response.text())
 
-test('a server of the user\'s own that calls app.routing()', async (t) => {
+test('a server of the user\'s own that calls app.routing() keeps its context', async (t) => {
   const { app } = await tracedApp(t, { routes, listen: false, trace: { registerGlobals: true } })
   const after = []
   const url = await listen(t, http.createServer((req, res) => {
@@ -41,7 +41,7 @@ test('a server of the user\'s own that calls app.routing()', async (t) => {
   t.same(after, [undefined, true, undefined, true])
 })
 
-test('no request is entered by `run`, which copies the frame twice, whoever dispatches it', async (t) => {
+test('no request is entered by `run`, which copies the frame twice, whatever dispatches it', async (t) => {
   if (!hasFrames) return t.end()
   const { app, origin } = await tracedApp(t, { routes })
   const { run } = storage
@@ -58,7 +58,7 @@ test('no request is entered by `run`, which copies the frame twice, whoever disp
   t.equal(entered, 0)
 })
 
-test('a loop over on(server, "request")', async (t) => {
+test('a loop over on(server, "request") keeps its context', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false })
   const upstream = http.createServer((req, res) => res.end())
   const upstreamUrl = await listen(t, upstream)
@@ -85,7 +85,7 @@ for (const [what, dispatch] of [
   ['app.routing()', (app, req, res) => app.routing(req, res)],
   ['server.emit("request")', (app, req, res) => app.server.emit('request', req, res)]
 ]) {
-  test(`a batch handler that calls ${what} for each of its parts`, async (t) => {
+  test(`a batch handler that calls ${what} for each of its parts keeps its context`, async (t) => {
     const { origin } = await tracedApp(t, {
       routes (app) {
         routes(app)
@@ -108,7 +108,7 @@ for (const [what, dispatch] of [
     t.same(JSON.parse(await get(`${origin}/batch`)), [true, '', true, '', true, ''])
   })
 
-  test(`${what} outside of any request`, async (t) => {
+  test(`${what} outside of any request leaves no context behind`, async (t) => {
     const { app } = await tracedApp(t, { routes, listen: false, trace: { registerGlobals: true } })
     for (const url of ['/', '/sync']) {
       const req = new http.IncomingMessage(null)
@@ -120,7 +120,7 @@ for (const [what, dispatch] of [
   })
 }
 
-test('a serverFactory that works on after the handler, and listeners beside Fastify\'s', async (t) => {
+test('a serverFactory that continues after the handler keeps its context, as do listeners next to Fastify\'s', async (t) => {
   const seen = []
   const look = (who) => seen.push([who, lightTrace.current()])
   const { app, origin } = await tracedApp(t, {
@@ -138,7 +138,7 @@ test('a serverFactory that works on after the handler, and listeners beside Fast
   t.same(seen, [['factory', undefined], ['factory', undefined], ['listener', undefined]])
 })
 
-test('a listener that is added beside Fastify\'s own', async (t) => {
+test('a listener next to Fastify\'s own keeps its context', async (t) => {
   const seen = []
   const { app, origin } = await tracedApp(t, { routes })
   t.equal(await get(origin), 'own')
@@ -147,7 +147,7 @@ test('a listener that is added beside Fastify\'s own', async (t) => {
   t.same(seen, [undefined])
 })
 
-test('all listeners of the server exchanged, and others beside', async (t) => {
+test('listeners keep their context when all listeners of the server are replaced', async (t) => {
   const seen = []
   const look = () => seen.push(lightTrace.current())
   const { app, origin } = await tracedApp(t, { routes })
@@ -163,7 +163,7 @@ test('all listeners of the server exchanged, and others beside', async (t) => {
   t.same(seen, [undefined, undefined])
 })
 
-test('a request that waits for 100 Continue is dispatched by the user\'s listener', async (t) => {
+test('the user\'s listener can dispatch a request that waits for 100 Continue', async (t) => {
   const seen = []
   const { app, origin } = await tracedApp(t, { routes })
   app.server.on('checkContinue', (req, res) => {
@@ -178,7 +178,7 @@ test('a request that waits for 100 Continue is dispatched by the user\'s listene
   t.same(seen, [undefined])
 })
 
-test('the context of an SDK\'s own manager stays the dispatcher\'s too', async (t) => {
+test('with the context manager of an SDK, the dispatcher keeps its context, too', async (t) => {
   const { AsyncLocalStorage } = require('node:async_hooks')
   const storage = new AsyncLocalStorage()
   const manager = {
@@ -201,7 +201,7 @@ test('the context of an SDK\'s own manager stays the dispatcher\'s too', async (
   t.same(after, [undefined, true])
 })
 
-test('https and http/2 of the user\'s own', async (t) => {
+test('https and http/2 servers of the user\'s own keep their context', async (t) => {
   const { app } = await tracedApp(t, { routes, listen: false })
   const { key, cert } = makeCertificate()
   const http2 = require('node:http2')

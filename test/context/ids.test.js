@@ -17,7 +17,7 @@ function idsFilledWith (t, fill) {
   })
 }
 
-test('trace ids are different every time, over many fills of the pool', async (t) => {
+test('span ids are different every time, and do not change the trace id', async (t) => {
   const target = newTarget()
   const seen = new Set()
   for (let i = 0; i < 20000; i++) {
@@ -62,7 +62,7 @@ test('words are int32, as the encoder writes them', async (t) => {
   }
 })
 
-test('an id of nothing but zeros, which W3C forbids, is drawn again', async (t) => {
+test('an id of zeros, which W3C forbids, is drawn again', async (t) => {
   let fills = 0
   const { newTraceId, newSpanId } = idsFilledWith(t, (pool, from) => {
     pool.fill(0, from)
@@ -78,7 +78,7 @@ test('an id of nothing but zeros, which W3C forbids, is drawn again', async (t) 
   t.equal(fills, 2)
 })
 
-test('a pool is used up to its last words and then filled again', async (t) => {
+test('a pool is used to its last words and then filled again', async (t) => {
   let next = 1
   const { newSpanId } = idsFilledWith(t, (pool, from) => {
     for (let i = from; i < pool.length; i++) pool[i] = next++
@@ -92,7 +92,7 @@ test('a pool is used up to its last words and then filled again', async (t) => {
 })
 
 // L12: random bytes that are drawn at load would be the same in every process that is restored from the snapshot.
-test('nothing is drawn from the generator at load', async (t) => {
+test('loading the module draws nothing from the generator', async (t) => {
   let fills = 0
   idsFilledWith(t, () => fills++)
   t.equal(fills, 0)
@@ -119,7 +119,7 @@ test('a process restored from a startup snapshot draws its own ids', async (t) =
   t.not(one, other)
 })
 
-test('hex writes eight lowercase digits of a word, negative or not', async (t) => {
+test('hex writes a word as eight lowercase digits, negative or not', async (t) => {
   t.equal(ids.hex(0), '00000000')
   t.equal(ids.hex(1), '00000001')
   t.equal(ids.hex(-1), 'ffffffff')

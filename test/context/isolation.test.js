@@ -101,7 +101,7 @@ function pause (random) {
 }
 
 for (const [what, trace] of [['recorded', {}], ['not sampled', { sampler: 'always_off' }]]) {
-  test(`what listens to the end of a pipelined response runs in its own request's context, ${what}`, async (t) => {
+  test(`a listener for the end of a pipelined response runs in its own request's context, ${what}`, async (t) => {
     const seen = []
     const appWide = new AsyncLocalStorage()
     const say = (who, n) => seen.push([who, n, lightTrace.current()?.get('n'), appWide.getStore()])

@@ -141,7 +141,7 @@ const PLACES = {
 
 for (const [place, findOut] of Object.entries(PLACES)) {
   // F14
-  test(`${place}: request.trace works, current() is undefined, run mends it`, async (t) => {
+  test(`${place}: request.trace works, current() is undefined, run restores it`, async (t) => {
     t.same(await findOut(t), LOST)
   })
 }
@@ -152,7 +152,7 @@ test('docs/context.md lists each of these places', (t) => {
   t.end()
 })
 
-test('bind takes the request along to a foreign callback', async (t) => {
+test('bind runs a foreign callback in the request\'s context', async (t) => {
   const foreign = new EventEmitter()
   const waiting = signal()
   const seen = []
@@ -178,7 +178,7 @@ test('bind takes the request along to a foreign callback', async (t) => {
   t.equal(await collector.tree(), 'SERVER GET /\n  INTERNAL mended')
 })
 
-test('bind and run keep the child span that was active', async (t) => {
+test('bind and run keep the active child span', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async (request) => {
@@ -197,7 +197,7 @@ test('bind and run keep the child span that was active', async (t) => {
   ].join('\n'))
 })
 
-test('run hands on arguments, result and what is thrown', async (t) => {
+test('run passes on arguments, result and errors', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async (request) => {

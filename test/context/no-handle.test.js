@@ -3,7 +3,7 @@
 const { createHook } = require('node:async_hooks')
 const { test } = require('tap')
 
-test('nothing is left open by loading the library: test runners count what is made and not destroyed', async (t) => {
+test('loading the library leaves nothing open that test runners report', async (t) => {
   const open = new Map()
   const hook = createHook({
     init (id, type) { if (type.startsWith('light-trace')) open.set(id, type) },

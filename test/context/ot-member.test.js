@@ -4,7 +4,7 @@ const { test } = require('tap')
 const { thresholdOf, randomnessOf, withThreshold, withoutThreshold, thresholdText } = require('../../lib/context/tracestate')
 const { cleanTracestate } = require('../../lib/context/tracestate')
 
-test('a threshold is read where it is valid, and nowhere else', async (t) => {
+test('a threshold is read only where it is valid', async (t) => {
   for (const [tracestate, threshold] of [
     ['ot=th:8', '8'], ['ot=th:0', '0'], ['ot=th:fd70a3d70a3d71', 'fd70a3d70a3d71'],
     ['ot=rv:6e6d1a75832a2f;th:c', 'c'], ['a=1 , ot=th:c;x:y,b=2', 'c'], ['ot=;;th:8', '8'],
@@ -20,7 +20,7 @@ test('randomness is exactly 14 digits', async (t) => {
   t.equal(randomnessOf(''), '')
 })
 
-test('a threshold is written beside what the member holds already, and in front', async (t) => {
+test('a threshold is written first, and keeps the member\'s other values', async (t) => {
   for (const [tracestate, written] of [
     ['', 'ot=th:c'],
     ['ot=th:8', 'ot=th:c'],
@@ -34,7 +34,7 @@ test('a threshold is written beside what the member holds already, and in front'
   ]) t.equal(withThreshold(tracestate, 'c'), written, tracestate)
 })
 
-test('what is written is valid whatever came', async (t) => {
+test('the output is valid whatever the input', async (t) => {
   const long = `ot=th:8;${'x'.repeat(248)}` // longer than 256 characters with 14 more digits
   const full = Array.from({ length: 32 }, (_, i) => `k${i}=${i}`).join(',')
   for (const tracestate of [long, full, `ot=${'y'.repeat(256)}`, 'a=1,,ot=;;;']) {
@@ -42,10 +42,10 @@ test('what is written is valid whatever came', async (t) => {
     t.equal(cleanTracestate(written), written)
     t.equal(thresholdOf(written), 'fd70a3d70a3d71')
   }
-  t.equal(withThreshold(full, '8').split(',').length, 32, 'the last member makes room')
+  t.equal(withThreshold(full, '8').split(',').length, 32, 'the last member is dropped')
 })
 
-test('without a threshold the rest stays', async (t) => {
+test('without a threshold the rest is kept', async (t) => {
   for (const [tracestate, left] of [
     ['', ''], ['ot=th:8', ''], ['a=1,ot=th:8,b=2', 'a=1,b=2'], ['ot=th:8;rv:6e6d1a75832a2f', 'ot=rv:6e6d1a75832a2f'],
     ['ot=rv:6e6d1a75832a2f', 'ot=rv:6e6d1a75832a2f'], ['a=1 , b=2', 'a=1 , b=2'], ['ot=th:nonsense', '']

@@ -156,7 +156,7 @@ for (const [path, place] of [['/error', 'error handler, later'], ['/nowhere', 'n
   })
 }
 
-test('outside of a request nothing is current and nothing breaks', async (t) => {
+test('outside of a request nothing is current and nothing throws', async (t) => {
   t.equal(lightTrace.current(), undefined)
   const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async () => 'ok') })
   t.equal(lightTrace.current(), undefined)
@@ -167,7 +167,7 @@ test('outside of a request nothing is current and nothing breaks', async (t) => 
   t.equal(await collector.tree(), 'SERVER GET /')
 })
 
-test('what runs before our hook sees the no-op context, and never another request', async (t) => {
+test('code before our hook sees the no-op context, and never another request', async (t) => {
   const seen = []
   const look = (place, request) => { seen.push([place, lightTrace.current(), request?.trace?.traceId]) }
   const { port } = await tracedApp(t, {
@@ -198,7 +198,7 @@ test('what runs before our hook sees the no-op context, and never another reques
   t.same(new Set(seen.filter(([place]) => place === 'earlier hook').map(([, , traceId]) => traceId)), new Set(['0'.repeat(32)]))
 })
 
-test('what is set before our hook is kept for nobody: the next request must not find it', async (t) => {
+test('a value that is set before our hook is discarded, and the next request does not find it', async (t) => {
   const found = []
   const { app } = await tracedApp(t, {
     listen: false,
@@ -213,7 +213,7 @@ test('what is set before our hook is kept for nobody: the next request must not 
   t.same(found, Array(4).fill([undefined, undefined]))
 })
 
-test('work that goes on after the reply reads its own store', async (t) => {
+test('work that continues after the reply reads its own store', async (t) => {
   const late = []
   const { origin, collector } = await tracedApp(t, {
     routes: (app) => app.get('/:n', (request, reply) => {
@@ -241,7 +241,7 @@ test('work that goes on after the reply reads its own store', async (t) => {
   t.equal(await collector.tree(), 'SERVER GET /:n\n  INTERNAL late work\nSERVER GET /:n\n  INTERNAL late work')
 })
 
-test('a request context holds neither request nor reply once the response has closed', async (t) => {
+test('a request context holds neither request nor reply after the response has closed', async (t) => {
   const kept = []
   const { origin, collector } = await tracedApp(t, { routes: (app) => app.get('/', async (request) => { kept.push(request.trace); return 'ok' }) })
   await (await fetch(origin)).text()
@@ -251,7 +251,7 @@ test('a request context holds neither request nor reply once the response has cl
   for (const value of Object.values(kept[0])) t.notOk(value?.raw || value?.headers || value?.socket, 'no request, reply or socket')
 })
 
-test('an app without a listener, registered in a child, closed and made anew', async (t) => {
+test('an app without a listener, registered in a child, can be closed and created again', async (t) => {
   for (let i = 0; i < 2; i++) {
     const app = Fastify()
     await app.register(async (child) => {
@@ -265,7 +265,7 @@ test('an app without a listener, registered in a child, closed and made anew', a
   }
 })
 
-test('withSpan gives its function the span and nothing else, and no `this`', async (t) => {
+test('withSpan passes its function the span and nothing else, and no `this`', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async (request) => request.trace.withSpan('child', function (span) {

@@ -20,29 +20,29 @@ function accepted (t, value, flags = 1, message = JSON.stringify(value)) {
 function refused (t, value, message = JSON.stringify(value)) {
   const target = { ...UNTOUCHED }
   t.equal(parseTraceparent(value, target), false, `refuses ${message}`)
-  t.same(target, UNTOUCHED, 'and leaves the target untouched')
+  t.same(target, UNTOUCHED, 'and the target is unchanged')
 }
 
-test('a valid traceparent becomes words', async (t) => {
+test('a valid traceparent is parsed into words', async (t) => {
   accepted(t, VALID)
   accepted(t, `00-${TRACE}-${PARENT}-00`, 0)
 })
 
-test('what is parsed is formatted again digit by digit', async (t) => {
+test('formatting repeats what was parsed, digit by digit', async (t) => {
   const header = '00-0123456789abcdef8899aabbccddeeff-fedcba9876543210-03'
   const target = { ...UNTOUCHED }
   t.ok(parseTraceparent(header, target))
   t.equal(formatTraceparent({ ...target, s0: target.p0, s1: target.p1 }), header)
 })
 
-test('formatting writes version 00 and the two known flags only', async (t) => {
+test('formatting writes version 00 and only the two known flags', async (t) => {
   const context = { t0: -1, t1: 0, t2: 0x0a, t3: 1 << 31, s0: 0, s1: 1, flags: 0xff }
   t.equal(formatTraceparent(context), '00-ffffffff000000000000000a80000000-0000000000000001-03')
   t.equal(formatTraceparent({ ...context, flags: 0 }).slice(-2), '00')
 })
 
 // S01
-test('uppercase hex digits are refused wherever they stand', async (t) => {
+test('uppercase hex digits are rejected in every position', async (t) => {
   refused(t, VALID.toUpperCase())
   for (let i = 0; i < VALID.length; i++) {
     if (VALID[i] < 'a') continue
@@ -51,7 +51,7 @@ test('uppercase hex digits are refused wherever they stand', async (t) => {
 })
 
 // S02
-test('version ff and what is no version are refused', async (t) => {
+test('version ff and invalid versions are rejected', async (t) => {
   for (const version of ['ff', 'FF', '0g', '-1', '', '0', '000', '.0', '0.', ' 0']) {
     refused(t, `${version}-${TRACE}-${PARENT}-01`)
   }
@@ -63,7 +63,7 @@ test('version 00 may not be longer, whatever follows', async (t) => {
 })
 
 // S04
-test('later versions are read as far as they are known', async (t) => {
+test('the known part of later versions is read', async (t) => {
   accepted(t, `01-${TRACE}-${PARENT}-01`)
   accepted(t, `cc-${TRACE}-${PARENT}-01-x`)
   accepted(t, `cc-${TRACE}-${PARENT}-01-`)
@@ -71,7 +71,7 @@ test('later versions are read as far as they are known', async (t) => {
 })
 
 // S05
-test('later versions may only be longer by a dash and more', async (t) => {
+test('later versions may be longer only after a further dash', async (t) => {
   refused(t, `cc-${TRACE}-${PARENT}-01.x`)
   refused(t, `cc-${TRACE}-${PARENT}-01x`)
   refused(t, `cc-${TRACE}-${PARENT}-1`)
@@ -79,7 +79,7 @@ test('later versions may only be longer by a dash and more', async (t) => {
 })
 
 // S06
-test('of the flags only sampled and random are kept', async (t) => {
+test('only the flags sampled and random are kept', async (t) => {
   accepted(t, `00-${TRACE}-${PARENT}-ff`, 3)
   accepted(t, `00-${TRACE}-${PARENT}-08`, 0)
   accepted(t, `00-${TRACE}-${PARENT}-80`, 0)
@@ -89,7 +89,7 @@ test('of the flags only sampled and random are kept', async (t) => {
 })
 
 // S07
-test('ids of zeros are refused', async (t) => {
+test('ids of zeros are rejected', async (t) => {
   const zeros = '0'.repeat(32)
   refused(t, `00-${zeros}-${PARENT}-01`)
   refused(t, `00-${TRACE}-${zeros.slice(16)}-01`)
@@ -105,7 +105,7 @@ test('ids with a single digit that is not zero are accepted', async (t) => {
 })
 
 // S08
-test('any foreign byte anywhere is refused', async (t) => {
+test('an invalid byte is rejected in every position', async (t) => {
   const foreign = ['\0', '\r', '\n', '\x7f', '\x80', '\xb0', '\xff', '\u0130', '\u0660', '\uff11', '\ud800', '/', ':', '`', 'g', ' ', '\t', '-', ',']
   for (let i = 0; i < VALID.length; i++) {
     for (const char of foreign) {
@@ -118,7 +118,7 @@ test('any foreign byte anywhere is refused', async (t) => {
   }
 })
 
-test('it does not matter how a string is stored', async (t) => {
+test('the internal form of a string does not matter', async (t) => {
   const long = `${'x'.repeat(40)}${VALID}${'\u2028'.repeat(40)}`
   accepted(t, long.slice(40, 95), 1, 'a slice of two-byte chars')
   accepted(t, `${'y'.repeat(40)}${VALID}`.slice(40), 1, 'a slice')
@@ -127,13 +127,13 @@ test('it does not matter how a string is stored', async (t) => {
   accepted(t, Buffer.from(VALID, 'latin1').toString('latin1'), 1, 'a string of its own')
 })
 
-test('what was parsed before leaves nothing behind', async (t) => {
+test('a parsed value leaves nothing behind for the next', async (t) => {
   accepted(t, VALID)
   for (const value of [VALID.slice(1), VALID.slice(0, -1), `${VALID.slice(0, -1)}\u0131`, `${VALID.slice(0, 54)}\ud835`, '\u0130'.repeat(55), '\ud835\udfd8'.repeat(28).slice(0, 55)]) refused(t, value)
   accepted(t, VALID)
 })
 
-test('a dash in the wrong place is refused', async (t) => {
+test('a dash in the wrong place is rejected', async (t) => {
   refused(t, `00${TRACE}-${PARENT}-01-`)
   refused(t, `00-${TRACE.slice(1)}-0${PARENT}-01`)
   refused(t, `00-${TRACE}${PARENT}---01`)
@@ -141,13 +141,13 @@ test('a dash in the wrong place is refused', async (t) => {
 })
 
 // S09
-test('16 KiB of anything is refused', async (t) => {
+test('16 KiB of anything are rejected', async (t) => {
   for (const char of ['a', '-', ',', '0', ' ', '\t', '\u2028']) refused(t, char.repeat(16384), `16 KiB of char ${char.charCodeAt(0)}`)
   refused(t, `${VALID}${'-'.repeat(16384)}`, 'a long version 00')
   accepted(t, `cc${VALID.slice(2)}-${'x'.repeat(16384)}`, 1, 'a long version cc')
 })
 
-test('spaces and tabs around it are trimmed, other white space is not', async (t) => {
+test('surrounding spaces and tabs are trimmed, other whitespace is not', async (t) => {
   for (const [before, after] of [[' ', ''], ['\t', ''], ['', ' '], ['', '\t'], ['\t \t', ' \t '], [' '.repeat(8000), ' '.repeat(8000)]]) {
     accepted(t, before + VALID + after, 1, 'white space around it')
   }
@@ -158,7 +158,7 @@ test('spaces and tabs around it are trimmed, other white space is not', async (t
 })
 
 // S13
-test('what is no string is no traceparent', async (t) => {
+test('a value that is not a string is not a traceparent', async (t) => {
   const values = [undefined, null, 55, true, [VALID], [VALID, VALID], { toString: () => VALID }, Symbol('traceparent'), Buffer.from(VALID), Object(VALID)]
   for (const value of values) refused(t, value, typeof value)
 })

@@ -17,7 +17,7 @@ function members (count, member = (i) => `k${i}=${i}`) {
   return Array.from({ length: count }, (_, i) => member(i))
 }
 
-test('a valid tracestate is kept as it came', async (t) => {
+test('a valid tracestate is kept unchanged', async (t) => {
   kept(t, 'foo=1')
   kept(t, 'foo=1,bar=2')
   kept(t, 'rojo=00f067aa0ba902b7,congo=t61rcWkgMzE')
@@ -25,7 +25,7 @@ test('a valid tracestate is kept as it came', async (t) => {
   kept(t, `a${LOWER}0123456789_-*/@=x`)
 })
 
-test('white space around it goes, white space around members stays', async (t) => {
+test('surrounding whitespace is removed, whitespace around members is kept', async (t) => {
   kept(t, ' \tfoo=1\t ', 'foo=1')
   kept(t, 'foo=1 \t , \t bar=2')
   kept(t, '\t foo=1\t \t,\t \tbar=2 ', 'foo=1\t \t,\t \tbar=2')
@@ -37,11 +37,11 @@ test('empty members are allowed and do not count', async (t) => {
   kept(t, members(32).join(',,'))
 })
 
-test('nothing but empty members is no tracestate', async (t) => {
+test('a list of only empty members is no tracestate', async (t) => {
   for (const value of ['', ' ', '\t', ',', ' , ,\t,']) discarded(t, value)
 })
 
-test('a key begins with a letter or digit and goes on with what level 2 allows', async (t) => {
+test('a key begins with a letter or digit, followed by what level 2 allows', async (t) => {
   for (const key of ['a', '0', 'foo@', 'foo@@bar', 'foo@bar@baz', '1@-', 'z'.repeat(256), `${'t'.repeat(242)}@v`, `t@${'v'.repeat(15)}`]) {
     kept(t, `${key}=1`)
     kept(t, `foo=1,${key}=1`)
@@ -53,7 +53,7 @@ test('a key begins with a letter or digit and goes on with what level 2 allows',
   }
 })
 
-test('every printable character but comma and equals may be in a value', async (t) => {
+test('a value may contain every printable character except comma and equals', async (t) => {
   for (let code = 0; code < 300; code++) {
     const char = String.fromCharCode(code)
     const valid = code >= 0x20 && code < 0x7f && char !== ',' && char !== '='
@@ -62,7 +62,7 @@ test('every printable character but comma and equals may be in a value', async (
   }
 })
 
-test('a value may begin with blanks and not end with one', async (t) => {
+test('a value may begin with spaces but not end with one', async (t) => {
   kept(t, 'foo=  1')
   kept(t, 'foo= 1 2  ,bar= 3')
   discarded(t, 'foo= ')
@@ -81,7 +81,7 @@ test('a value has 1 to 256 characters', async (t) => {
   discarded(t, 'foo=,bar=3')
 })
 
-test('one wrong member discards them all', async (t) => {
+test('one invalid member discards them all', async (t) => {
   discarded(t, '@foo=1,bar=2')
   discarded(t, 'bar=2,foo')
   discarded(t, 'bar=2,=1')
@@ -106,7 +106,7 @@ test('more than 8 KiB are not read', async (t) => {
   for (const char of 'a-, =') discarded(t, char.repeat(16384), `16 KiB of '${char}'`)
 })
 
-test('of more than 512 characters the large members go first, from the end', async (t) => {
+test('above 512 characters, large members are dropped first, from the end', async (t) => {
   const small = members(30, (i) => `k${i}=123456789`) // 30 members of 12 and 13 characters, 419 in all
   const large = `large=${'x'.repeat(123)}` // 129
   const border = `border=${'x'.repeat(121)}` // 128, not large
@@ -121,7 +121,7 @@ test('of more than 512 characters the large members go first, from the end', asy
   kept(t, [first, 'k=1', second, third].join(','), [first, 'k=1', second].join(','))
 })
 
-test('then members go from the end, whole, until 512 characters are left', async (t) => {
+test('then whole members are dropped from the end until 512 characters are left', async (t) => {
   const list = members(32, (i) => `k${String(i).padStart(2, '0')}=${'x'.repeat(14)}`) // 18 characters each
   kept(t, list.join(','), list.slice(0, 27).join(','))
   t.equal(cleanTracestate(list.join(',')).length, 512)
@@ -129,28 +129,28 @@ test('then members go from the end, whole, until 512 characters are left', async
   kept(t, `a=${'x'.repeat(254)},b=${'x'.repeat(254)}`, `a=${'x'.repeat(254)}`) // 513
 })
 
-test('white space and empty members go before any member does', async (t) => {
+test('whitespace and empty members are dropped before any member', async (t) => {
   kept(t, `foo=1${' '.repeat(600)},${'\t'.repeat(600)},bar= 2`, 'foo=1,bar= 2')
 })
 
-test('a member of more than 512 characters leaves nothing', async (t) => {
+test('a single member of more than 512 characters is dropped', async (t) => {
   kept(t, `${'k'.repeat(256)}=${'v'.repeat(256)}`, '')
 })
 
 // S11
-test('a key that comes twice is passed on as it came', async (t) => {
+test('a duplicate key is passed on unchanged', async (t) => {
   kept(t, 'foo=1,foo=1')
   kept(t, 'foo=1,foo=2')
 })
 
 // S13
-test('what is no string is no tracestate', async (t) => {
+test('a value that is not a string is not a tracestate', async (t) => {
   for (const value of [undefined, null, 1, true, ['foo=1'], { toString: () => 'foo=1' }, Symbol('foo=1')]) {
     t.equal(cleanTracestate(value), '')
   }
 })
 
-test('TraceState answers what is in the list', async (t) => {
+test('TraceState reads the members of the list', async (t) => {
   const state = new TraceState('foo=1 ,\tbar= 2,,foo=3')
   t.equal(state.get('foo'), '1')
   t.equal(state.get('bar'), ' 2')
@@ -160,21 +160,21 @@ test('TraceState answers what is in the list', async (t) => {
   t.equal(state.serialize(), 'foo=1 ,\tbar= 2,,foo=3')
 })
 
-test('TraceState without members is empty text', async (t) => {
+test('a TraceState without members is an empty string', async (t) => {
   t.equal(new TraceState().serialize(), '')
   t.equal(new TraceState('').get(''), undefined)
   t.equal(new TraceState('').set('a', '1').serialize(), 'a=1')
 })
 
-test('set puts a member in front of a new TraceState', async (t) => {
+test('set puts a member first in a new TraceState', async (t) => {
   const state = new TraceState('foo=1,bar=2')
   t.equal(state.set('baz', '3').serialize(), 'baz=3,foo=1,bar=2')
   t.equal(state.set('bar', '4').serialize(), 'bar=4,foo=1')
   t.equal(state.set('bar', '4').get('bar'), '4')
-  t.equal(state.serialize(), 'foo=1,bar=2', 'the old one is as it was')
+  t.equal(state.serialize(), 'foo=1,bar=2', 'the old one is unchanged')
 })
 
-test('set ignores what no header may carry', async (t) => {
+test('set ignores what a header may not carry', async (t) => {
   const state = new TraceState('foo=1')
   for (const [key, value] of [['', '1'], ['Foo', '1'], ['a b', '1'], ['@a', '1'], ['z'.repeat(257), '1'], [null, '1'], [{}, '1'],
     ['a', ''], ['a', 'b,c'], ['a', 'b=c'], ['a', 'b\r\nc'], ['a', 'b '], ['a', 'b\t'], ['a', '\u00e9'], ['a', 'x'.repeat(257)],
@@ -189,10 +189,10 @@ test('set keeps 32 members and drops the last', async (t) => {
   t.equal(state.set('k31', 'x').serialize(), ['k31=x', ...members(31)].join(','))
 })
 
-test('unset leaves a member out of a new TraceState', async (t) => {
+test('unset removes a member in a new TraceState', async (t) => {
   const state = new TraceState('foo=1,bar=2,foo=3')
   t.equal(state.unset('foo').serialize(), 'bar=2')
   t.equal(state.unset('bar').unset('foo').serialize(), '')
   t.equal(state.unset('baz').serialize(), 'foo=1,bar=2,foo=3')
-  t.equal(state.serialize(), 'foo=1,bar=2,foo=3', 'the old one is as it was')
+  t.equal(state.serialize(), 'foo=1,bar=2,foo=3', 'the old one is unchanged')
 })

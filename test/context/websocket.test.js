@@ -8,7 +8,7 @@ const websocket = require('@fastify/websocket')
 const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 
-test('in socket.on("message") request.trace.bind gives the request\'s context', async (t) => {
+test('in socket.on("message") request.trace.bind restores the request\'s context', async (t) => {
   const seen = []
   const { port, collector } = await tracedApp(t, {
     routes: async (app) => {

@@ -3,7 +3,7 @@
 const { test } = require('tap')
 const { byStart, startExample, sinkFor, tree, promised } = require('../support/examples')
 
-test('the spans of NestJS have the routes of its controllers, the steps of its providers and the errors of its filter', async (t) => {
+test('NestJS spans have the routes of the controllers, the steps of the providers and the errors of the filter', async (t) => {
   const { sink, endpoint } = await sinkFor(t)
   const example = startExample(t, 'nestjs', { ...endpoint, PORT: '0' })
   const [, origin] = await example.output(/Listening at (http:\S+)/)

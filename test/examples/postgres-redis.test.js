@@ -3,7 +3,7 @@
 const { test } = require('tap')
 const { byStart, startExample, sinkFor, tree, promised } = require('../support/examples')
 
-test('a product that Redis does not have is a request with its three calls, in one trace', async (t) => {
+test('a product that is not in Redis is a request with three calls, in one trace', async (t) => {
   const { sink, endpoint } = await sinkFor(t)
   const example = startExample(t, 'postgres-redis', {
     ...endpoint,

@@ -7,7 +7,7 @@ const { ended, directoryOf, promised } = require('../support/examples')
 
 const EXAMPLE = directoryOf('tests-with-budgets')
 
-test('its tests pass, and so does what they record', async (t) => {
+test('the example\'s tests pass, and so does the check of their recording', async (t) => {
   const { code, output } = await ended('check', EXAMPLE)
   t.equal(code, 0, output)
   t.match(output, /^# pass 2$|^ℹ pass 2$/m)

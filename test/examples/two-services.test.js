@@ -6,7 +6,7 @@ const { startExample, sinkFor, tree, promised } = require('../support/examples')
 
 const STRANGERS = '4bf92f3577b34da6a3ce929d0e0e4736'
 
-test('a request that two processes serve is one trace, of our own making', async (t) => {
+test('a request through two processes is one trace, with a trace id from light-trace', async (t) => {
   const { sink, endpoint } = await sinkFor(t)
   const [shop, stock] = [await freePort(), await freePort()]
   const example = startExample(t, 'two-services', { ...endpoint, PORT: String(shop), STOCK_PORT: String(stock), STOCK_URL: `http://127.0.0.1:${stock}` })

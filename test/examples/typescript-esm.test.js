@@ -5,7 +5,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const { startExample, sinkFor, tree, promised, ended, directoryOf } = require('../support/examples')
 
-test('it compiles, and its requests are traced', async (t) => {
+test('the example compiles, and its requests are traced', async (t) => {
   const { sink, endpoint } = await sinkFor(t)
   const example = startExample(t, 'typescript-esm', { ...endpoint, PORT: '0' })
   const [, origin] = await example.output(/Server listening at (http:\/\/127\.0\.0\.1:\d+)/)
@@ -15,7 +15,7 @@ test('it compiles, and its requests are traced', async (t) => {
   await example.stop()
 })
 
-test('its compiler knows what is in the store, and what the options are', async (t) => {
+test('the compiler checks the store and the options', async (t) => {
   const directory = directoryOf('typescript-esm')
   const change = async (file, from, to) => {
     const name = join(directory, 'src', file)

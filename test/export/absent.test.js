@@ -6,7 +6,7 @@ const { test } = require('tap')
 const { runInChild } = require('../support/child')
 const { without } = require('../support/features')
 
-test('metrics and logs that a collector answers with 404 are said once and sent again after a minute; spans go on', { skip: without('logs') || without('metrics') }, async (t) => {
+test('a 404 for metrics or logs is logged once and retried after a minute, and spans continue', { skip: without('logs') || without('metrics') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, root, say }) => {
     const { performance } = require('node:perf_hooks')
     const now = performance.now.bind(performance)

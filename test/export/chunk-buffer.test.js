@@ -7,7 +7,7 @@ const { Budget, ChunkBuffer } = require('../../lib/export/chunk-buffer')
 
 const MEBI = 1024 * 1024
 
-test('a service that wants so many chunks each second gets the same ones each second', async (t) => {
+test('a service with the same need each second reuses its chunks', async (t) => {
   const buffer = new ChunkBuffer(new Budget(32 * MEBI))
   const pieces = new Set()
   for (let second = 0; second < 10; second++) {
@@ -17,7 +17,7 @@ test('a service that wants so many chunks each second gets the same ones each se
   t.equal(pieces.size, 6)
 })
 
-test('what is not wanted for a second is given up, but for one', async (t) => {
+test('chunks that are unused for a second are released, except one', async (t) => {
   const buffer = new ChunkBuffer(new Budget(32 * MEBI))
   deliver(buffer, 8)
   buffer.trim()

@@ -9,7 +9,7 @@ const { once } = require('node:events')
 const { startSink } = require('../support/otlp-sink')
 const { startExporter, idOf, prefix: testPrefix } = require('../support/chunk-writer')
 
-test('spans arrive whole, once and in order', async (t) => {
+test('spans arrive complete, once and in order', async (t) => {
   const sink = await startSink(t)
   const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })
   write(5000, 300)
@@ -20,7 +20,7 @@ test('spans arrive whole, once and in order', async (t) => {
   t.equal(sink.spans[0].resource['service.name'], 'test')
 })
 
-test('a request says what it holds, how long it is and who sends it', async (t) => {
+test('an export request declares its content, its length and its sender', async (t) => {
   const sink = await startSink(t)
   const { exporter, write } = startExporter(t, { url: sink.url, exporter: { headers: { 'x-tenant': 'a' } } })
   write(3)
@@ -36,7 +36,7 @@ test('a request says what it holds, how long it is and who sends it', async (t) 
   t.notOk(headers['content-encoding'])
 })
 
-test('many small spans share few requests over one connection', async (t) => {
+test('many small spans share few requests on one connection', async (t) => {
   const sink = await startSink(t)
   const ports = new Set()
   sink.respond = (req) => {
@@ -54,7 +54,7 @@ test('many small spans share few requests over one connection', async (t) => {
   t.equal(ports.size, 1)
 })
 
-test('the first spans of a process do not wait for the whole flush delay', async (t) => {
+test('the first spans of a process are sent before the full flush delay', async (t) => {
   const sink = await startSink(t)
   const { stats, write, exporter } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 10 * 60_000 } })
   write(1)
@@ -66,7 +66,7 @@ test('the first spans of a process do not wait for the whole flush delay', async
   t.equal(sink.requests.length, 2)
 })
 
-test('a few spans are sent after the flush delay, without being asked to', async (t) => {
+test('a few spans are sent after the flush delay, without a flush', async (t) => {
   const sink = await startSink(t)
   const { stats, write } = startExporter(t, { url: sink.url, buffer: { flushDelayMs: 10 } })
   write(2)
@@ -76,7 +76,7 @@ test('a few spans are sent after the flush delay, without being asked to', async
   t.equal(stats.exportsFailed, 0)
 })
 
-test('gzip, where asked for', async (t) => {
+test('gzip is used if configured', async (t) => {
   const sink = await startSink(t)
   const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'gzip' } })
   write(4000, 300)
@@ -86,7 +86,7 @@ test('gzip, where asked for', async (t) => {
   t.ok(sink.requests[0].bytes < 0.8 * 4000 * 300, `${sink.requests[0].bytes} bytes`)
 })
 
-test('zstd, where asked for and this Node has it; gzip for a collector that refuses it', { skip: zlib.zstdCompress === undefined && 'this Node has none' }, async (t) => {
+test('zstd is used if configured and supported by Node, and gzip for a collector that rejects it', { skip: zlib.zstdCompress === undefined && 'this Node has no zstd' }, async (t) => {
   const sink = await startSink(t)
   const { exporter, write } = startExporter(t, { url: sink.url, exporter: { compression: 'zstd' } })
   write(4000, 300)
@@ -103,13 +103,13 @@ test('zstd, where asked for and this Node has it; gzip for a collector that refu
       write(10, 300)
       await exporter.flush()
     }
-    t.same(sink.requests.map(({ headers, status }) => [headers['content-encoding'], status]), [['zstd', refused], ['gzip', 200], ['gzip', 200], ['gzip', 200]], 'asked once')
+    t.same(sink.requests.map(({ headers, status }) => [headers['content-encoding'], status]), [['zstd', refused], ['gzip', 200], ['gzip', 200], ['gzip', 200]], 'zstd is tried once')
     t.equal(sink.spans.length, 30)
     t.match(stats, { exportsOk: 3, exportsFailed: 0, retried: 10 })
   }
 })
 
-test('a request holds at most as many spans as it may', async (t) => {
+test('a request holds at most the configured number of spans', async (t) => {
   const sink = await startSink(t)
   const { exporter, write } = startExporter(t, { url: sink.url, batch: { maxSpans: 7 } })
   write(30)
@@ -128,7 +128,7 @@ test('a span that is larger than a chunk is delivered', async (t) => {
   t.equal(sink.spans[1].name.length > 699_000, true)
 })
 
-test('the buffer never holds more than its bound, and the oldest spans go first', async (t) => {
+test('the buffer never exceeds its limit, and drops the oldest spans first', async (t) => {
   const sink = await startSink(t)
   sink.respond = () => ({ status: 503 })
   const maxBytes = 1024 * 1024
@@ -148,11 +148,11 @@ test('the buffer never holds more than its bound, and the oldest spans go first'
   t.equal(stats.delivered, 10_001 - dropped)
   const ids = sink.spans.map((span) => parseInt(span.spanId, 16))
   t.equal(ids.at(-1), 10_001)
-  t.equal(ids.at(-1) - ids.at(-1000), 999, 'the newest are all there')
+  t.equal(ids.at(-1) - ids.at(-1000), 999, 'all of the newest arrived')
 })
 
 // L08
-test('after close a span is dropped as after_shutdown', async (t) => {
+test('a span that ends after close is dropped as after_shutdown', async (t) => {
   const sink = await startSink(t)
   const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })
   write(2)
@@ -166,7 +166,7 @@ test('after close a span is dropped as after_shutdown', async (t) => {
   t.equal(sink.requests.length, 1)
 })
 
-test('what waits takes the memory that it needs, however few spans a request may hold', async (t) => {
+test('waiting spans use only the memory they need, however few spans a request may hold', async (t) => {
   const { exporter, stats, write, identity } = startExporter(t, { url: 'http://127.0.0.1:9/v1/traces', buffer: { maxBytes: 1024 * 1024 }, batch: { maxSpans: 1 } })
   write(2000, 300)
   t.equal(exporter.queued, 2000)
@@ -175,7 +175,7 @@ test('what waits takes the memory that it needs, however few spans a request may
   t.equal(identity(), 0)
 })
 
-test('nothing that we start is in the context of the request that happened to start it', async (t) => {
+test('nothing that we start runs in the context of the request that happened to start it', async (t) => {
   const storage = new AsyncLocalStorage()
   const sink = await startSink(t)
   const seen = []
@@ -202,7 +202,7 @@ test('nothing that we start is in the context of the request that happened to st
   t.strictSame([...new Set(seen)], [undefined])
 })
 
-test('connections are opened with tracing suppressed, and are no calls of node:http', async (t) => {
+test('connections are opened with tracing suppressed, and do not use node:http', async (t) => {
   const storage = new AsyncLocalStorage()
   const sink = await startSink(t)
   const seen = []
@@ -236,7 +236,7 @@ test('connections are opened with tracing suppressed, and are no calls of node:h
   t.strictSame([...new Set(seen)], ['suppressed'])
 })
 
-test('what goes over the wire is one request of HTTP/1.1', async (t) => {
+test('an export on the wire is one HTTP/1.1 request', async (t) => {
   const asked = []
   const server = net.createServer((socket) => {
     let text = ''

@@ -5,7 +5,7 @@ const { hintOf } = require('../../lib/export/log')
 
 const hint = (outcome, url) => hintOf({ error: null, status: 200, format: 'protobuf', ...outcome }, new URL(url))
 
-test('a port that is known for something else is named', (t) => {
+test('a port that belongs to another service is named', (t) => {
   t.match(hint({ format: 'html' }, 'http://localhost:16686/v1/traces'), /usually uses port 4318.*16686 is Jaeger's page/)
   t.match(hint({ format: 'html' }, 'http://localhost:3000/v1/traces'), /3000 is Grafana's page/)
   t.match(hint({ error: { code: 'EBADMSG' } }, 'http://localhost:4317/v1/traces'), /4318; 4317 is gRPC/)
@@ -28,7 +28,7 @@ for (const [what, outcome, url, expected] of [
   test(`the hint names the fix: ${what}`, async (t) => t.match(hint(outcome, url), expected))
 }
 
-test('nothing is guessed where nothing is known', (t) => {
+test('an unknown failure gets no hint', (t) => {
   t.equal(hint({ status: 400 }, 'http://localhost:16686/'), '')
   t.equal(hint({ error: { code: 'ECONNREFUSED' } }, 'http://localhost:4317/'), '')
   t.end()

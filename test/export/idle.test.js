@@ -17,7 +17,7 @@ const gc = require('node:vm').runInNewContext('gc')
 const MIB = 1024 * 1024
 const CONNECTIONS = 100
 
-test('of a delivered request an idle connection keeps neither attributes nor exceptions nor links', async (t) => {
+test('an idle connection keeps no attributes, exceptions or links of a delivered request', async (t) => {
   const collector = await startFakeCollector(t)
   const app = Fastify({ keepAliveTimeout: 60_000 })
   t.teardown(() => app.close())

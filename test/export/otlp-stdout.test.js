@@ -26,7 +26,7 @@ const work = async ({ Fastify, lightTrace }, options = {}) => {
   await app.close()
 }
 
-test('lines of OTLP say what the bytes say', async (t) => {
+test('lines of OTLP have the same content as the bytes', async (t) => {
   const { said, stderr } = await runInChild(t, work, { env: { OTEL_TRACES_EXPORTER: 'otlp/stdout' } }).exit
   t.equal(stderr, '')
   const spans = said.flatMap(read)
@@ -40,7 +40,7 @@ test('lines of OTLP say what the bytes say', async (t) => {
   t.ok(server.end > server.start && server.start > 1_700_000_000_000_000_000n)
 })
 
-test('it is asked for in code too, and what it wrote is handed over', async (t) => {
+test('it can be configured in code, too, and written spans count as handed over', async (t) => {
   const { said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify()
     await app.register(lightTrace, { exporter: 'otlp/stdout' })

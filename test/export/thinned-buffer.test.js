@@ -17,7 +17,7 @@ const BYTES_MAX = 1024 * 1024
 
 const thinning = (t, onGone) => (buffer) => shrinker(buffer, onGone, (error) => t.error(error))
 
-test('thinning stays within the budget, also where each span that it keeps gets longer', async (t) => {
+test('thinning stays within the budget, even if each kept span gets longer', async (t) => {
   const budget = new Budget(64 * 1024)
   let gone = 0
   const onGone = (spans) => { gone += spans }
@@ -39,7 +39,7 @@ test('thinning stays within the budget, also where each span that it keeps gets 
   t.equal(gone + waiting, 2000)
 })
 
-test('a failed request keeps its children, wherever the edge between two chunks falls', async (t) => {
+test('a failed request keeps its children, wherever two chunks meet', async (t) => {
   const failed = spanOf('0', { status: { code: 2 }, name: 'failed' })
   const childOf = (name) => ({ ...spanOf('0', { kind: 3, parentSpanId: failed.spanId, name }), traceId: failed.traceId })
   const others = (count) => Array.from({ length: count }, () => spanOf('0', { name: 'x'.repeat(1000) }))
@@ -63,7 +63,7 @@ test('a failed request keeps its children, wherever the edge between two chunks 
   }
 })
 
-test('thinning is loaded once half of the memory is taken, and no sooner', async (t) => {
+test('thinning is loaded when half of the memory is used, not earlier', async (t) => {
   const { loads, exporter, write } = await exporterAlone(t)
   while (exporter.bufferBytes < BYTES_MAX * 3 / 8) write(1, 1000)
   await turn()
@@ -75,13 +75,13 @@ test('thinning is loaded once half of the memory is taken, and no sooner', async
   t.equal(loads(), 1)
 })
 
-test('a buffer that fills up in one turn is thinned all the same', async (t) => {
+test('a buffer that fills in one turn is thinned, too', async (t) => {
   const { stats, write } = await exporterAlone(t)
   write(3000, 1000)
   t.ok(stats.thinned > 0)
 })
 
-test('where thinning cannot be loaded, a full buffer drops the oldest chunks, and all is counted', async (t) => {
+test('if thinning cannot be loaded, a full buffer drops the oldest chunks and counts everything', async (t) => {
   const { stats, logged, write, identity } = await exporterAlone(t, () => { throw new Error('the file is gone') })
   write(3000, 1000)
   t.ok(stats.dropped.queue_full > 1500)

@@ -128,7 +128,7 @@ for (const [title, asked, routes, expected] of ANSWERS) {
 }
 
 // A08
-test('hostile errors are recorded, not touched twice, and the request is served', async (t) => {
+test('hostile errors are recorded and not read twice, and the request is served', async (t) => {
   const hostile = {
     '/getters': () => Object.defineProperties(new Error(), {
       message: { get () { throw new Error('message') } },
@@ -166,7 +166,7 @@ test('hostile errors are recorded, not touched twice, and the request is served'
   }
 })
 
-test('an error that was answered 4xx leaves its exception event', async (t) => {
+test('an error with a 4xx answer leaves an exception event', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes (app) {
       app.setErrorHandler((error, request, reply) => reply.code(error.statusCode ?? 422).send('x'))

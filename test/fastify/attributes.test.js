@@ -19,7 +19,7 @@ async function attributesOf (t, request, options = {}) {
   return { name, attributes, port }
 }
 
-test('exactly the attributes of the conventions, required and recommended', async (t) => {
+test('a span has exactly the required and recommended attributes of the conventions', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: ok })
   const client = (await connect(port)).send(`GET /users/7?q=a%20b&x HTTP/1.1\r\nhost: shop.test:${port}\r\nuser-agent: test/1\r\n\r\n`)
   await client.until('ok')
@@ -46,13 +46,13 @@ test('exactly the attributes of the conventions, required and recommended', asyn
   t.same(span.events, [])
 })
 
-test('what is not known is left out', async (t) => {
+test('unknown values are left out', async (t) => {
   const { attributes } = await attributesOf(t, 'GET /nowhere? HTTP/1.1\r\nhost: a\r\n\r\n')
   for (const key of ['http.route', 'url.query', 'user_agent.original', 'error.type', 'http.request.method_original']) t.notOk(key in attributes, key)
 })
 
 const METHODS = http.METHODS.filter((method) => !['CONNECT'].includes(method))
-test('methods that are not known are _OTHER, never in the name', async (t) => {
+test('unknown methods are _OTHER, and never in the name', async (t) => {
   const known = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH', 'QUERY'])
   const { collector, port } = await tracedApp(t, {
     fastify: { routerOptions: { ignoreTrailingSlash: true } },
@@ -92,7 +92,7 @@ test('OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS replaces the list, case-sensitivel
   t.same(await picture(collector), ['HTTP / 200', 'POST / 200', 'PROPFIND / 200'])
 })
 
-test('signatures in the query are redacted, everything else keeps its bytes', async (t) => {
+test('signatures in the query are redacted, everything else is unchanged', async (t) => {
   const { attributes } = await attributesOf(t, 'GET /users/7?a=%7E1&sig=secret&Signature=s%20s&SIG=kept&X-Amz-Signature=&X-Amz-Security-Token=t&X-Goog-Signature=g&AWSAccessKeyId=k&X-Amz-Credential=c&s%69g=hidden&sigh=kept&sig HTTP/1.1\r\nhost: a\r\n\r\n')
   t.equal(attributes['url.query'], 'a=%7E1&sig=REDACTED&Signature=REDACTED&SIG=kept&X-Amz-Signature=REDACTED&X-Amz-Security-Token=REDACTED&X-Goog-Signature=REDACTED&AWSAccessKeyId=REDACTED&X-Amz-Credential=REDACTED&s%69g=REDACTED&sigh=kept&sig')
 })
@@ -111,7 +111,7 @@ for (const [host, address, port] of HOSTS) {
   })
 }
 
-test('trustProxy: client, host and scheme are those that the proxy names', async (t) => {
+test('trustProxy: client, host and scheme are those from the proxy', async (t) => {
   const head = 'GET /users/7 HTTP/1.1\r\nhost: inside:3000\r\nx-forwarded-for: 2001:db8::7, 10.0.0.1\r\nx-forwarded-host: shop.example:8443\r\nx-forwarded-proto: https\r\n\r\n'
   const { attributes } = await attributesOf(t, head, { fastify: { trustProxy: true } })
   t.match(attributes, {
@@ -121,7 +121,7 @@ test('trustProxy: client, host and scheme are those that the proxy names', async
   t.match(untrusted.attributes, { 'client.address': '127.0.0.1', 'url.scheme': 'http', 'server.address': 'inside', 'server.port': 3000 })
 })
 
-test('forwarded headers that are nonsense harm nobody', async (t) => {
+test('invalid forwarded headers do no harm', async (t) => {
   for (const headers of [
     'x-forwarded-for: \u0000', 'x-forwarded-for: <script>', `x-forwarded-for: ${'1,'.repeat(1000)}`, 'x-forwarded-host: a b', `x-forwarded-host: ${'h'.repeat(5000)}`,
     'x-forwarded-proto: javascript:alert(1)', 'x-forwarded-proto: ,,', 'x-forwarded-host: [', 'x-forwarded-for: ::ffff:127.0.0.1%eth0'
@@ -133,7 +133,7 @@ test('forwarded headers that are nonsense harm nobody', async (t) => {
   }
 })
 
-test('facts are kept for a connection only while they hold', async (t) => {
+test('values cached for a connection are used only while they are right', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: ok, fastify: { trustProxy: true } })
   const client = await connect(port)
   const asked = [['a', 'one', '1.1.1.1'], ['a', 'one', '1.1.1.1'], ['b', 'one', '1.1.1.1'], ['b', 'two', '1.1.1.1'], ['b', 'two', '2.2.2.2']]
@@ -147,7 +147,7 @@ test('facts are kept for a connection only while they hold', async (t) => {
   t.same(spans.map(({ attributes }) => [attributes['server.address'], attributes['user_agent.original'], attributes['client.address']]), asked)
 })
 
-test('each request has its own host, however many take turns on a connection', async (t) => {
+test('each request has its own host, even if hosts alternate on a connection', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: ok })
   const client = await connect(port)
   const hosts = Array.from({ length: 600 }, (_, i) => i % 50 === 0 ? `${'h'.repeat(240)}.${i}` : `tenant${i % 300}.test`)
@@ -164,7 +164,7 @@ test('each request has its own host, however many take turns on a connection', a
 const routerOptions = (options) => require('fastify/package.json').version.startsWith('5.0.') ? options : { routerOptions: options }
 
 // F11
-test('the route is the pattern that was registered, with its prefix, whatever chose it', async (t) => {
+test('the route is the registered pattern with its prefix, whatever selects it', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     fastify: routerOptions({ ignoreTrailingSlash: true }),
@@ -181,13 +181,13 @@ test('the route is the pattern that was registered, with its prefix, whatever ch
 })
 
 // F11
-test('rewriteUrl: the path is the client\'s', async (t) => {
+test('rewriteUrl: the recorded path is the client\'s', async (t) => {
   const { name, attributes } = await attributesOf(t, 'GET /old/7?q=1 HTTP/1.1\r\nhost: a\r\n\r\n', { fastify: { rewriteUrl: (request) => request.url.replace('/old', '/users') } })
   t.equal(name, 'GET /users/:id')
   t.match(attributes, { 'url.path': '/old/7', 'url.query': 'q=1', 'http.route': '/users/:id' })
 })
 
-test('targets that are not a path', async (t) => {
+test('targets that are not a path are recorded', async (t) => {
   const routes = (app) => {
     ok(app)
     app.options('*', async () => 'ok')
@@ -198,7 +198,7 @@ test('targets that are not a path', async (t) => {
   t.equal(asterisk.attributes['url.path'], '*')
 })
 
-test('an IPv6 client', async (t) => {
+test('an IPv6 client is recorded', async (t) => {
   let app
   try {
     app = await tracedApp(t, { routes: ok, listen: { host: '::1' } })
@@ -212,7 +212,7 @@ test('an IPv6 client', async (t) => {
   t.match(attributes, { 'client.address': '::1', 'network.peer.address': '::1', 'server.address': '::1', 'server.port': app.port })
 })
 
-test('a caller whose user agent is the name of an attribute: no attribute comes twice', async (t) => {
+test('a user agent that is the name of an attribute duplicates no attribute', async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,

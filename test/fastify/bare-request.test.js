@@ -13,7 +13,7 @@ const { tracedApp } = require('../support/traced-app')
 const isReachable = readFileSync(require.resolve('fastify'), 'utf8').includes('options.frameworkErrors(')
 const skip = !isReachable && `Fastify ${Fastify().version} keeps frameworkErrors to itself`
 
-test('in frameworkErrors request.trace is an object, and the answer is the user\'s', { skip }, async (t) => {
+test('in frameworkErrors request.trace is an object, and the user\'s answer is sent', { skip }, async (t) => {
   const seen = []
   const { app } = await tracedApp(t, {
     listen: false,
@@ -36,7 +36,7 @@ test('in frameworkErrors request.trace is an object, and the answer is the user\
   t.same(seen.map((row) => row.slice(1)), [['FST_ERR_BAD_URL', 'object', invalid, false, false], ['FST_ERR_MAX_PARAM_LENGTH', 'object', invalid, false, false]])
 })
 
-test('an app without light-trace that decorates request.trace itself is left alone', { skip }, async (t) => {
+test('an app without light-trace may decorate request.trace itself', { skip }, async (t) => {
   const app = Fastify({ frameworkErrors: (error, request, reply) => reply.send(`${error.code} ${typeof request.trace}`) })
   t.teardown(() => app.close())
   app.decorateRequest('trace', null)

@@ -27,7 +27,7 @@ test('spanName, attributes, onStart and onEnd shape the span', async (t) => {
   t.same(calls, [['start', true, '7'], ['end', true, '7', 200]])
 })
 
-test('the callbacks see the request\'s own trace, and what they set in it stays', async (t) => {
+test('the callbacks see the request\'s own trace, and values that they set in it stay', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: {
@@ -44,7 +44,7 @@ test('the callbacks see the request\'s own trace, and what they set in it stays'
   t.equal(span.attributes.own, span.spanId)
 })
 
-test('a response whose methods throw when it closes: logged once, the span ends, the process goes on', async (t) => {
+test('if methods of a response throw when it closes, it is logged once, the span ends, and the process continues', async (t) => {
   const loggerInstance = tellingLogger()
   const { app, collector, origin } = await tracedApp(t, {
     fastify: { loggerInstance },
@@ -62,7 +62,7 @@ test('a response whose methods throw when it closes: logged once, the span ends,
   t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_CALLBACK', 'LT_WARN_BUG'])
 })
 
-test('a route\'s own options win over the plugin\'s', async (t) => {
+test('a route\'s own options override the plugin\'s', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: { spanName: () => 'plugin', attributes: () => ({ tier: 'silver', from: 'plugin' }) },
     routes (app) {
@@ -78,7 +78,7 @@ test('a route\'s own options win over the plugin\'s', async (t) => {
   t.same(spans.map(({ name, attributes }) => [name, attributes.tier, attributes.from]), [['route', 'gold', 'plugin'], ['route b', 'b', 'plugin']])
 })
 
-test('an object of attributes is on the span of every request, of those that match no route, too', async (t) => {
+test('an object of attributes is on the span of every request, even if no route matches', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: { attributes: { tier: 'silver', from: 'plugin', 'app.zones': ['a', 'b'] } },
     routes (app) {
@@ -96,7 +96,7 @@ test('an object of attributes is on the span of every request, of those that mat
   ].map((expected) => [...expected, 'plugin', ['a', 'b']]))
 })
 
-test('an object of attributes replaces those of light-trace that have the same key', async (t) => {
+test('an object of attributes overrides light-trace\'s attributes with the same key', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: { attributes: { 'server.address': 'shop.test', 'url.path': '/left/out', tier: 'silver' } },
     routes (app) {
@@ -111,7 +111,7 @@ test('an object of attributes replaces those of light-trace that have the same k
   ])
 })
 
-test('an object of attributes is kept as it was when light-trace was registered, within the limits', async (t) => {
+test('an object of attributes is copied when light-trace is registered, within the limits', async (t) => {
   const zones = ['a']
   const attributes = { tier: 'silver', zones, long: 'x'.repeat(99) }
   const { app, collector } = await tracedApp(t, { listen: false, trace: { attributes, limits: { attributeValueLength: 8 } }, routes: ok })
@@ -123,7 +123,7 @@ test('an object of attributes is kept as it was when light-trace was registered,
 })
 
 // A01
-test('functions that throw, or answer with a promise, are logged once; the request is served, its span ends', async (t) => {
+test('functions that throw or return a promise are logged once, the request is served, and its span ends', async (t) => {
   const promised = async () => ({ a: 1 })
   const rejected = async () => { throw new Error('late') }
   for (const name of ['spanName', 'attributes', 'onStart', 'onEnd', 'store', 'ignore', 'trustIncoming']) {
@@ -142,7 +142,7 @@ test('functions that throw, or answer with a promise, are logged once; the reque
   }
 })
 
-test('spanName and attributes that answer nonsense change nothing', async (t) => {
+test('invalid results of spanName and attributes change nothing', async (t) => {
   for (const answer of [undefined, null, '', 7, {}, [], Symbol('s'), () => {}]) {
     const { app, collector, origin } = await tracedApp(t, { trace: { spanName: () => answer, attributes: () => answer }, routes: ok })
     await (await fetch(`${origin}/users/7`)).text()
@@ -151,7 +151,7 @@ test('spanName and attributes that answer nonsense change nothing', async (t) =>
   }
 })
 
-test('headers are captured when they are listed, credentials never', async (t) => {
+test('listed headers are captured, credentials never', async (t) => {
   const loggerInstance = tellingLogger()
   const { collector, origin } = await tracedApp(t, {
     fastify: { loggerInstance },
@@ -171,7 +171,7 @@ test('headers are captured when they are listed, credentials never', async (t) =
   t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED', 'LT_WARN_HEADER_DENIED'])
 })
 
-test('response headers that never went out are not captured', async (t) => {
+test('response headers that were never sent are not captured', async (t) => {
   const running = signal()
   const { collector, port } = await tracedApp(t, {
     trace: { headers: { response: ['x-cache'] } },
@@ -184,7 +184,7 @@ test('response headers that never went out are not captured', async (t) => {
   t.notOk('http.response.header.x-cache' in attributes)
 })
 
-test('replyHeader tells the caller its trace, sampled or not', async (t) => {
+test('replyHeader sends the caller its trace, sampled or not', async (t) => {
   const pattern = /^trace;desc=(00-[0-9a-f]{32}-[0-9a-f]{16}-(0[0-3])), traceparent;desc="\1"$/
   for (const sampler of ['always_on', 'always_off']) {
     const { app, origin } = await tracedApp(t, { trace: { headers: { serverTiming: true }, sampler }, routes: (app) => app.get('/', async (request) => request.trace.traceparent) })
@@ -196,7 +196,7 @@ test('replyHeader tells the caller its trace, sampled or not', async (t) => {
   }
 })
 
-test('trustIncoming: false starts a new trace and links to the caller\'s', async (t) => {
+test('trustIncoming: false starts a new trace with a link to the caller\'s', async (t) => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   for (const [trustIncoming, trusted] of [[true, true], [false, false], [(request) => request.headers['x-inside'] === 'yes', false], [(request) => request.headers['x-inside'], true]]) {
     const { app, collector, origin } = await tracedApp(t, { trace: { trustIncoming }, routes: ok })

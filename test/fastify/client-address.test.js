@@ -15,7 +15,7 @@ async function spansOf (t, requests, fastify = { trustProxy: true }) {
 
 const of = (key) => ({ attributes }) => attributes[key]
 
-test('X-Forwarded-For with ports and brackets', async (t) => {
+test('ports and brackets of X-Forwarded-For are removed', async (t) => {
   const cases = [
     ['203.0.113.7', '203.0.113.7'], ['203.0.113.7:4711', '203.0.113.7'], ['[2001:db8::7]:4711', '2001:db8::7'], ['[2001:db8::7]', '2001:db8::7'],
     ['2001:db8::7', '2001:db8::7'], ['fe80::1%eth0', 'fe80::1'],
@@ -27,7 +27,7 @@ test('X-Forwarded-For with ports and brackets', async (t) => {
   t.same(spans.map(of('client.address')), cases.map(([, address]) => address))
 })
 
-test('Forwarded where there is no X-Forwarded-For', async (t) => {
+test('Forwarded is used without X-Forwarded-For', async (t) => {
   const cases = [
     ['for=203.0.113.7', '203.0.113.7'], ['for="203.0.113.7:4711"', '203.0.113.7'], ['For="[2001:db8::7]:4711";proto=https', '2001:db8::7'],
     ['proto=https;by=203.0.113.1; for=203.0.113.7', '203.0.113.7'], ['for=203.0.113.7, for=198.51.100.1', '203.0.113.7'],
@@ -40,13 +40,13 @@ test('Forwarded where there is no X-Forwarded-For', async (t) => {
   t.equal(both.attributes['client.address'], '198.51.100.9')
 })
 
-test('host and proto of Forwarded', async (t) => {
+test('host and proto of Forwarded are used', async (t) => {
   const [span, plain] = await spansOf(t, [{ forwarded: 'for=203.0.113.7;host="shop.example:8443";proto=https' }, { forwarded: 'for=203.0.113.7' }])
   t.match(span.attributes, { 'server.address': 'shop.example', 'server.port': 8443, 'url.scheme': 'https' })
   t.match(plain.attributes, { 'server.address': 'localhost', 'url.scheme': 'http' })
 })
 
-test('only as far as trustProxy trusts', async (t) => {
+test('addresses are used only as far as trustProxy trusts', async (t) => {
   const [none] = await spansOf(t, [{ forwarded: 'for=203.0.113.7' }], {})
   t.equal(none.attributes['client.address'], '127.0.0.1')
   const [hops] = await spansOf(t, [{ forwarded: 'for=192.0.2.66, for=203.0.113.7' }], { trustProxy: (address, hop) => hop < 1 })
@@ -59,7 +59,7 @@ test('only as far as trustProxy trusts', async (t) => {
   t.equal(known.attributes['client.address'], '203.0.113.7')
 })
 
-test('a connection whose requests come for several clients', async (t) => {
+test('a connection may carry requests of several clients', async (t) => {
   const { origin, collector } = await tracedApp(t, { fastify: { trustProxy: true }, routes: (app) => app.get('/', async () => 'ok') })
   for (const forwarded of ['for=203.0.113.1', 'for=203.0.113.2', 'for=203.0.113.2;proto=https', '']) {
     await (await fetch(origin, { headers: forwarded === '' ? {} : { forwarded } })).text()

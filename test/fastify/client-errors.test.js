@@ -43,7 +43,7 @@ test('a thrown 4xx records the exception and error.type, and leaves the status u
   }
 })
 
-test('a 4xx that nobody has thrown, and an error that the application has dealt with, record nothing', async (t) => {
+test('a 4xx without a thrown error, and an error that the application has handled, record nothing', async (t) => {
   for (const url of ['/plain', '/nowhere', '/caught']) {
     const { attributes, event } = await spanOf(t, url)
     t.notOk('error.type' in attributes, url)
@@ -51,19 +51,19 @@ test('a 4xx that nobody has thrown, and an error that the application has dealt 
   }
 })
 
-test('clientErrors: false leaves them out', async (t) => {
+test('clientErrors: false records nothing of them', async (t) => {
   const { status, attributes, event } = await spanOf(t, '/taken', { spans: { clientErrors: false } })
   t.notMatch(status, /ERROR/)
   t.notOk('error.type' in attributes)
   t.equal(event, undefined)
 })
 
-test('error.type has its place within the limit of attributes', async (t) => {
+test('error.type has a place within the limit of attributes', async (t) => {
   const { attributes } = await spanOf(t, '/taken', { attributes: () => ({ a: 1, b: 2 }), limits: { attributes: 12 } })
   t.equal(attributes['error.type'], 'Taken')
 })
 
-test('of a request that fails validation the part, the path and the rule are recorded, never a value', async (t) => {
+test('a request that fails validation records the part, the path and the rule, never a value', async (t) => {
   const missing = await spanOf(t, { method: 'POST', url: '/checked', payload: { age: 1 } })
   t.match(missing.event, { 'exception.type': 'FST_ERR_VALIDATION', 'exception.message': 'body/name required' })
   const wrong = await spanOf(t, { method: 'POST', url: '/checked', payload: { name: 'SECRET', age: 'SECRET' } })
@@ -73,7 +73,7 @@ test('of a request that fails validation the part, the path and the rule are rec
   for (const { event } of [missing, wrong, other]) t.notMatch(JSON.stringify(event), /SECRET|stacktrace/)
 })
 
-test('an attribute whose value is error.type is not error.type', async (t) => {
+test('an attribute whose value is error.type is not taken for error.type', async (t) => {
   for (const limits of [{}, { attributes: 12 }]) {
     const { attributes } = await spanOf(t, '/named', { attributes: () => ({ a: 1, b: 2 }), limits })
     t.equal(attributes['error.type'], 'Taken', JSON.stringify(limits))

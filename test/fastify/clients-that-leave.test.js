@@ -14,7 +14,7 @@ const TERMINATED = 'ERROR error.type=response_terminated'
 
 for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
   // F01, F02
-  test(`a client leaves ${how} and the handler never answers`, async (t) => {
+  test(`a client that leaves ${how} ends the request as aborted if the handler never answers`, async (t) => {
     const running = signal()
     const { app, collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/slow', () => { running.give(); return new Promise(() => {}) })
@@ -27,7 +27,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
   })
 
-  test(`a client leaves ${how} and the handler answers later`, async (t) => {
+  test(`a client that leaves ${how} ends the request as aborted even if the handler answers later`, async (t) => {
     const running = signal()
     const { app, collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/slow', (request, reply) => { running.give(reply) })
@@ -38,12 +38,12 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.same(await picture(collector), [`GET /slow - ${ABORTED}`])
     reply.code(201).send('nobody')
     await new Promise((resolve) => setImmediate(resolve))
-    t.same(await picture(collector), [`GET /slow - ${ABORTED}`], 'what came too late changes nothing')
+    t.same(await picture(collector), [`GET /slow - ${ABORTED}`], 'a late answer changes nothing')
     t.match(app.lightTrace.stats().spans, { started: 1, ended: 1 })
   })
 
   // F01
-  test(`a client leaves ${how} in the middle of its body`, async (t) => {
+  test(`a client that leaves ${how} in the middle of its body ends the request as aborted`, async (t) => {
     const arrived = signal()
     const { collector, port } = await tracedApp(t, {
       routes (app) {
@@ -58,7 +58,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.match(line, new RegExp(`^POST /upload - ${ABORTED}`))
   })
 
-  test(`a client leaves ${how} when it has everything`, async (t) => {
+  test(`a client that leaves ${how} after the whole response changes nothing`, async (t) => {
     const { collector, port } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'everything') })
     const client = (await connect(port)).request('GET', '/')
     await client.until('everything')
@@ -69,7 +69,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
 
 for (const [name, pipelined] of [['a client', false], ['a client with a second request in the pipeline', true]]) {
   // F07
-  test(`${name} that leaves while a hook before ours is busy: the spans end all the same`, async (t) => {
+  test(`${name} that leaves while a hook before ours is busy ends the spans`, async (t) => {
     const running = signal()
     const left = signal()
     const { app, collector, port } = await tracedApp(t, {
@@ -94,7 +94,7 @@ for (const [name, pipelined] of [['a client', false], ['a client with a second r
   })
 }
 
-test('a client that leaves before its request is read has one span, or none', async (t) => {
+test('a client that leaves before its request is read has one span or none', async (t) => {
   const { app, collector, port } = await tracedApp(t, { routes: (app) => app.get('/', () => new Promise(() => {})) })
   const seen = once(app.server, 'connection')
   const client = await connect(port)
@@ -117,7 +117,7 @@ test('a client that only closes its sending side gets its answer', async (t) => 
   t.same(await picture(collector), ['GET / 200'])
 })
 
-test('a large answer that was handed to the socket and not taken was aborted', async (t) => {
+test('a large answer that the client does not read ends as aborted', async (t) => {
   const running = signal()
   const { collector, port } = await tracedApp(t, {
     routes: (app) => app.get('/large', (request, reply) => {
@@ -133,7 +133,7 @@ test('a large answer that was handed to the socket and not taken was aborted', a
   t.same(await picture(collector), [`GET /large 200 ${ABORTED}`])
 })
 
-test('reply.raw.destroy() is the server\'s doing', async (t) => {
+test('reply.raw.destroy() ends the request as response_terminated', async (t) => {
   const { collector, port } = await tracedApp(t, {
     routes (app) {
       app.get('/before', (request, reply) => { reply.raw.destroy() })
@@ -153,7 +153,7 @@ test('reply.raw.destroy() is the server\'s doing', async (t) => {
 })
 
 // F06; answers.test.js tests handlerTimeout
-test('a connection that the server times out was torn down by it', async (t) => {
+test('connectionTimeout ends the request as response_terminated', async (t) => {
   const { collector, port } = await tracedApp(t, {
     fastify: { connectionTimeout: 60_000 },
     routes: (app) => app.get('/slow', (request) => {
@@ -165,7 +165,7 @@ test('a connection that the server times out was torn down by it', async (t) => 
   t.same(await picture(collector), [`GET /slow - ${TERMINATED}`])
 })
 
-test('app.close() ends what still runs, and its spans are handed over', async (t) => {
+test('app.close() ends running requests and hands over their spans', async (t) => {
   const running = signal()
   const { app, collector, port } = await tracedApp(t, {
     routes: (app) => app.get('/slow', () => { running.give(); return new Promise(() => {}) })
@@ -213,12 +213,12 @@ test('a queue of pipelined requests ends when the client leaves', async (t) => {
   t.equal(lines.length, 4)
   t.equal(lines[0], 'GET /quick 200')
   t.equal(lines[1], `GET /slow - ${ABORTED}`)
-  t.match(lines[2], /^GET \/quick (200|-) ERROR error\.type=aborted$/, 'answered, but it never left the queue')
+  t.match(lines[2], /^GET \/quick (200|-) ERROR error\.type=aborted$/, 'answered, but still in the queue')
   t.equal(lines[3], `GET /never - ${ABORTED}`)
   t.match(app.lightTrace.stats().spans, { started: 4, ended: 4, accepted: 4 })
 })
 
-test('pipelined requests that are all answered', async (t) => {
+test('pipelined requests that are all answered have one span each', async (t) => {
   const isThere = signal()
   const { collector, port } = await tracedApp(t, {
     routes (app) {
@@ -245,7 +245,7 @@ const LAST_WORDS = {
 }
 
 for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
-  test(`a queue of pipelined requests before ${what} ends when the client leaves, with all that hangs on it`, { skip: without('stages') }, async (t) => {
+  test(`a queue of pipelined requests before ${what} ends with its child spans when the client leaves`, { skip: without('stages') }, async (t) => {
     const running = signal()
     let count = 0
     const { app, collector, port } = await tracedApp(t, {
@@ -273,7 +273,7 @@ for (const [what, { text, event }] of Object.entries(LAST_WORDS)) {
 }
 
 // As adapters for serverless functions make them. Such a response emits no 'close'.
-test('a request that an application hands to app.routing() with a response of its own ends when that is written', async (t) => {
+test('a request that an application passes to app.routing() ends when its own response is written', async (t) => {
   const { app, collector } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok'), listen: false })
   const request = new http.IncomingMessage(new PassThrough())
   Object.assign(request, { method: 'GET', url: '/', headers: { host: 'a' }, httpVersion: '1.1', httpVersionMajor: 1, httpVersionMinor: 1 })

@@ -24,7 +24,7 @@ async function placeOf (app, collector, request) {
   return { file: attributes['code.file.path'], line: attributes['code.line.number'] }
 }
 
-test('a route is where it was declared: by each way to declare it, in prefixed and encapsulated plugins, and with a hook of its own', async (t) => {
+test('each way to declare a route records its location, also in prefixed and encapsulated plugins and with its own hook', async (t) => {
   const shared = { mine: 1 }
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -55,7 +55,7 @@ test('a route is where it was declared: by each way to declare it, in prefixed a
   t.same(Reflect.ownKeys(shared), ['mine'])
 })
 
-test('a file that a loader finds, an ES module, and a package: the application\'s own code, where it is in the stack', async (t) => {
+test('the location is the application\'s own code in the stack, also with a loader, an ES module or a package', async (t) => {
   const folder = t.testdir({
     routes: { 'users.js': 'module.exports = async (app) => {\n  app.get("/users", async () => "ok")\n}', 'more.mjs': '\n\n\nexport default async (app) => { app.get("/more", async () => "ok") }' },
     'my app (1)': { 'odd.js': 'module.exports = async (app) => {\n\n  app.get("/odd", async () => "ok")\n}' }
@@ -82,7 +82,7 @@ test('a file that a loader finds, an ES module, and a package: the application\'
   t.same(await placeOf(app, collector, '/added'), { file: __filename, line: lineOf('// by a package\'s function') })
 })
 
-test('source maps count where Node or a loader applies them', { skip: without('testing') }, async (t) => {
+test('source maps apply if Node or a loader uses them', { skip: without('testing') }, async (t) => {
   const map = { version: 3, sources: ['app.ts'], names: [], mappings: ['', '', '', '', ''].join(';') + 'AAoBA' } // line 5 is line 21 of app.ts
   const folder = t.testdir({
     'app.js': `const { createCollector } = require(${JSON.stringify(join(__dirname, '../../lib/features/testing/testing'))})\nconst collector = createCollector()
@@ -95,7 +95,7 @@ await app.inject('/'); const [{ attributes }] = await collector.spans(); console
   t.equal(stdout.trim(), `${join(folder, 'app.ts')}:21`, stderr)
 })
 
-test('nothing of it where nobody asked, and in production only by the option', { skip: without('sdk') }, async (t) => {
+test('the location is off by default, and in production only set by the option', { skip: without('sdk') }, async (t) => {
   const ended = []
   const processor = { onStart () {}, onEnd: (span) => ended.push(span.attributes), forceFlush: async () => {}, shutdown: async () => {} }
   const { stackTraceLimit } = Error
@@ -109,10 +109,10 @@ test('nothing of it where nobody asked, and in production only by the option', {
   }
   t.equal(Error.stackTraceLimit, stackTraceLimit)
   const { app, collector } = await tracedApp(t, { listen: false, trace: { codeLocation: false }, routes: (app) => app.get('/', async () => 'ok') })
-  t.same(await placeOf(app, collector, '/'), { file: undefined, line: undefined }, 'a test may say no')
+  t.same(await placeOf(app, collector, '/'), { file: undefined, line: undefined }, 'a test can switch it off')
 })
 
-test('an attribute of one\'s own replaces it', async (t) => {
+test('an attribute of the user\'s own overrides it', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: asInTests,
@@ -125,7 +125,7 @@ test('an attribute of one\'s own replaces it', async (t) => {
   t.same(await placeOf(app, collector, '/set'), { file: 'mine', line: 1 })
 })
 
-test('an application that formats stacks in its own way starts', async (t) => {
+test('an application with its own format of stacks starts', async (t) => {
   const { prepareStackTrace } = Error
   t.teardown(() => { Error.prepareStackTrace = prepareStackTrace })
   for (const format of [() => { throw new Error('no') }, (_, sites) => sites, () => undefined, () => 'at file://%%%:1:1', () => ' at x (:1:1)\n at ']) {

@@ -13,7 +13,7 @@ const { connect, signal, inOrder } = require('../support/raw-client')
 const silent = { logger: { level: 'info', stream: { write () {} } } }
 
 for (const [what, fastify] of [['without a logger', {}], ['with a logger', silent]]) {
-  test(`what a listener of 'finish' sets is in the span, ${what}`, async (t) => {
+  test(`an attribute from a listener of 'finish' is in the span, ${what}`, async (t) => {
     const { collector, origin } = await tracedApp(t, {
       fastify,
       routes: (app) => app.get('/', async (request, reply) => {
@@ -26,7 +26,7 @@ for (const [what, fastify] of [['without a logger', {}], ['with a logger', silen
     t.same(spans.map(({ attributes }) => attributes.finished), [true, true, true])
   })
 
-  test(`what an onResponse hook sets is in the span, ${what}`, async (t) => {
+  test(`an attribute from an onResponse hook is in the span, ${what}`, async (t) => {
     const { collector, origin } = await tracedApp(t, {
       fastify,
       routes (app) {
@@ -41,7 +41,7 @@ for (const [what, fastify] of [['without a logger', {}], ['with a logger', silen
     ['process.nextTick after send()', (request, reply) => process.nextTick(() => request.trace.span.setAttribute('late', true))],
     ["a listener of 'close' that comes first", (request, reply) => reply.raw.prependListener('close', () => request.trace.span.setAttribute('late', true))]
   ]) {
-    test(`what is set by ${how} is in the span, ${what}`, async (t) => {
+    test(`an attribute from ${how} is in the span, ${what}`, async (t) => {
       const { collector, origin } = await tracedApp(t, {
         fastify,
         routes: (app) => app.get('/', (request, reply) => {
@@ -55,7 +55,7 @@ for (const [what, fastify] of [['without a logger', {}], ['with a logger', silen
   }
 }
 
-test('what onResponse hooks of the scope that answers 404 set is in the span', async (t) => {
+test('attributes from onResponse hooks of the scope that answers 404 are in the span', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes: (app) => app.register(async (scope) => {
       scope.addHook('onResponse', async (request) => { request.trace.span.setAttribute('responded', true) })
@@ -67,14 +67,14 @@ test('what onResponse hooks of the scope that answers 404 set is in the span', a
   t.equal((await collector.spans())[0].attributes.responded, true)
 })
 
-test('what the logger\'s last line sets is in the span', async (t) => {
+test('an attribute set during the logger\'s last line is in the span', async (t) => {
   const serializers = { res (reply) { reply.request?.trace.span.setAttribute('logged', true); return {} } }
   const { collector, origin } = await tracedApp(t, { fastify: { logger: { ...silent.logger, serializers } }, routes: (app) => app.get('/', async () => 'ok') })
   await (await fetch(origin)).text()
   t.equal((await collector.spans())[0].attributes.logged, true)
 })
 
-test('pipelined requests have a span each, in any order of their answers', async (t) => {
+test('pipelined requests have one span each, in any order of their answers', async (t) => {
   const { app, collector, port } = await tracedApp(t, {
     routes: (app) => app.get('/:place', inOrder(3))
   })
@@ -89,7 +89,7 @@ test('pipelined requests have a span each, in any order of their answers', async
 
 for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
   for (const nth of ['first', 'second']) {
-    test(`a client leaves ${how} during the ${nth} request of its connection`, async (t) => {
+    test(`a client that leaves ${how} during the ${nth} request of its connection ends the span once`, async (t) => {
       const running = signal()
       const { app, collector, port } = await tracedApp(t, {
         routes (app) {
@@ -115,7 +115,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
   }
 }
 
-test('streams, hijacked replies and a response that is destroyed end once', async (t) => {
+test('streams, hijacked replies and destroyed responses end once', async (t) => {
   const { app, collector, origin } = await tracedApp(t, {
     routes (app) {
       app.get('/stream', (request, reply) => reply.send(Readable.from(['a', 'b', 'c'])))
@@ -140,7 +140,7 @@ test('streams, hijacked replies and a response that is destroyed end once', asyn
   t.match(app.lightTrace.stats().spans, { started: 4, ended: 4 })
 })
 
-test('a response of the application\'s own ends with its finish, also where its request came over a connection that stays open', async (t) => {
+test('a response of the application\'s own ends when it finishes, even if the connection of the request stays open', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async () => 'ok') })
   const server = http.createServer((request, response) => {
     const own = new http.ServerResponse(request)

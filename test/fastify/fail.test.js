@@ -27,14 +27,14 @@ async function spanOf (t, url, trace) {
 
 const exceptions = ({ events }) => events.map(({ name, attributes }) => `${name} ${attributes['exception.type']} ${attributes['exception.message']}`)
 
-test('with a 5xx answer: the exception, error.type and the status', async (t) => {
+test('fail with a 5xx answer records the exception, error.type and the status', async (t) => {
   const span = await spanOf(t, '/503')
   t.same(exceptions(span), ['exception TypeError broken'])
   t.equal(span.attributes['error.type'], 'TypeError')
   t.equal(span.status.code, 'ERROR')
 })
 
-test('with another answer: the exception, of a 4xx error.type too, and no status', async (t) => {
+test('fail with another answer records the exception and no status, and for a 4xx error.type', async (t) => {
   for (const status of [200, 404]) {
     const span = await spanOf(t, `/${status}`)
     t.same(exceptions(span), ['exception TypeError broken'])
@@ -43,13 +43,13 @@ test('with another answer: the exception, of a 4xx error.type too, and no status
   }
 })
 
-test('an error that Fastify catches too is recorded once', async (t) => {
+test('an error that Fastify also catches is recorded once', async (t) => {
   const span = await spanOf(t, '/200?throw=1')
   t.same(exceptions(span), ['exception TypeError broken'])
   t.equal(span.attributes['error.type'], 'TypeError')
 })
 
-test('each call is an event; what is no error is taken as it is', async (t) => {
+test('each call is an event, and a value that is not an error is recorded unchanged', async (t) => {
   t.equal(exceptions(await spanOf(t, '/500?twice=1')).length, 2)
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -63,7 +63,7 @@ test('each call is an event; what is no error is taken as it is', async (t) => {
   t.equal((await collector.spans())[0].status.code, 'ERROR')
 })
 
-test('unsampled, ignored and ended requests take it and do nothing', async (t) => {
+test('fail does nothing on unsampled, ignored and ended requests', async (t) => {
   for (const trace of [{ sampler: 'always_off' }, { ignore: () => true }]) {
     const { app, collector } = await tracedApp(t, { listen: false, routes: answers, trace })
     t.equal((await app.inject('/500')).statusCode, 500)
@@ -77,14 +77,14 @@ test('unsampled, ignored and ended requests take it and do nothing', async (t) =
   t.same(span.events, [])
 })
 
-test('keep exports an unsampled request that failed so', { skip: without('keep') }, async (t) => {
+test('keep exports an unsampled request with a 5xx that calls fail', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: answers, trace: { sampler: 'always_off', keep: { errors: true } } })
   await app.inject('/500')
   await app.inject('/200')
   t.same((await collector.spans()).map(({ attributes }) => attributes['error.type']), ['TypeError'])
 })
 
-test('in SDK mode the provider\'s span gets it', { skip: without('sdk') }, async (t) => {
+test('in SDK mode fail records on the provider\'s span', { skip: without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app } = await tracedApp(t, { listen: false, routes: answers, trace: { spanProcessors: undefined, tracerProvider: provider } })
@@ -95,7 +95,7 @@ test('in SDK mode the provider\'s span gets it', { skip: without('sdk') }, async
   t.equal(span.attributes['error.type'], 'TypeError')
 })
 
-test('it may be taken off its object inside of its request', async (t) => {
+test('fail can be destructured within its request', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async ({ trace: { fail } }, reply) => { fail(new RangeError('no')); reply.code(500); return 'no' })
@@ -104,7 +104,7 @@ test('it may be taken off its object inside of its request', async (t) => {
   t.equal((await collector.spans())[0].attributes['error.type'], 'RangeError')
 })
 
-test('a code that is a number is no type: a DOMException has its name', async (t) => {
+test('a numeric code is not the type: a DOMException has its name', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async () => { throw new DOMException('too long', 'AbortError') })

@@ -29,7 +29,7 @@ test('a stage without hooks has no span', async (t) => {
   t.same(await treeOf(t, { spans: { hooks: ['preHandler'] }, routeHooks: { preHandler: hook } }), ['preHandler'])
 })
 
-test('a route narrows what the instance asks for', async (t) => {
+test('a route can narrow the option of the instance', async (t) => {
   const hooks = { preHandler: hook, onSend: async (request, reply, payload) => payload, preValidation: hook }
   t.same(await treeOf(t, { spans: { hooks: ['preHandler', 'onSend'] }, hooks }), ['preHandler', 'onSend'])
   t.same(await treeOf(t, { spans: { hooks: ['preHandler', 'onSend'] }, hooks, route: { hooks: ['onSend'] } }), ['onSend'])
@@ -37,11 +37,11 @@ test('a route narrows what the instance asks for', async (t) => {
   t.same(await treeOf(t, { spans: { hooks: ['preHandler', 'onSend'], handler: true }, hooks, route: {} }), [])
 })
 
-test('a route that asks for a stage that the instance does not', async (t) => {
+test('a route can ask for a stage that the instance does not', async (t) => {
   t.same(await treeOf(t, { spans: { hooks: ['preHandler'] }, hooks: { preHandler: hook, preValidation: hook }, routeHooks: { preValidation: hook }, route: { hooks: ['preValidation'] } }),
     ['preValidation'])
 })
 
-test('hooks that are added after the route count too', async (t) => {
+test('hooks that are added after the route count, too', async (t) => {
   t.same(await treeOf(t, { spans: { hooks: ['preHandler'] }, after: { preHandler: hook } }), ['preHandler'])
 })

@@ -26,26 +26,26 @@ function parts (traceparent) {
   return { traceId, parentId, flags: Number(flags) }
 }
 
-test('the sampled and the random flag go on as they came, and no other', async (t) => {
+test('only the sampled and the random flag are passed on', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false })
   for (const [came, goes] of [['00', 0], ['01', 1], ['02', 2], ['03', 3], ['ff', 3], ['fc', 0], ['0d', 1]]) {
     const { traceparent } = await get(app, { traceparent: caller(came) })
     t.match(parts(traceparent), { traceId: TRACE_ID, flags: goes }, came)
     const spans = await collector.spans()
-    t.equal(spans.length, goes & 1, 'the caller has decided')
+    t.equal(spans.length, goes & 1, 'the caller decides')
     if (goes & 1) t.match(spans[0], { traceFlags: goes, parentSpanId: PARENT_ID })
     collector.reset()
   }
 })
 
-test('a trace of our own has the random flag', async (t) => {
+test('a trace that starts here has the random flag', async (t) => {
   const { app } = await tracedApp(t, { routes, listen: false })
   t.equal(parts((await get(app, {})).traceparent).flags, 3)
   const unsampled = await tracedApp(t, { routes, listen: false, trace: { sampler: 'always_off' } })
   t.equal(parts((await get(unsampled.app, {})).traceparent).flags, 2)
 })
 
-test('tracestate goes on with its trace, in the span too', async (t) => {
+test('tracestate is passed on with its trace, and is on the span', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false })
   t.equal((await get(app, { traceparent: caller(), tracestate: 'foo=1, bar=2' })).tracestate, 'foo=1, bar=2')
   t.equal((await get(app, { traceparent: caller(), tracestate: 'foo=1,Bar=2' })).tracestate, undefined)
@@ -53,16 +53,16 @@ test('tracestate goes on with its trace, in the span too', async (t) => {
   t.same((await collector.spans()).map(({ traceState }) => traceState), ['foo=1, bar=2', '', ''])
 })
 
-test('baggage goes on with its trace, and without one', async (t) => {
+test('baggage is passed on with or without a trace', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false })
   t.equal((await get(app, { traceparent: caller(), baggage: BAGGAGE })).baggage, BAGGAGE)
   t.equal((await get(app, { traceparent: 'nonsense', baggage: BAGGAGE })).baggage, BAGGAGE)
   t.equal((await get(app, { baggage: BAGGAGE })).baggage, BAGGAGE)
   t.equal((await get(app, { baggage: 'no pair' })).baggage, undefined)
-  for (const { attributes } of await collector.spans()) t.notMatch(JSON.stringify(attributes), 'alice', 'it is nobody\'s attribute')
+  for (const { attributes } of await collector.spans()) t.notMatch(JSON.stringify(attributes), 'alice', 'it is not an attribute')
 })
 
-test('baggage is the API\'s, to read and to change', async (t) => {
+test('baggage can be read and changed through the API', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     trace: { registerGlobals: true },
@@ -85,7 +85,7 @@ test('baggage is the API\'s, to read and to change', async (t) => {
   })
 })
 
-test('a header that is no string is as good as absent', async (t) => {
+test('a header that is not a string counts as absent', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     before: (app) => app.addHook('onRequest', async ({ raw }) => {
@@ -98,12 +98,12 @@ test('a header that is no string is as good as absent', async (t) => {
   t.same(others, {})
 })
 
-test('an untrusted caller is linked to: its trace, tracestate and baggage end here', async (t) => {
+test('an untrusted caller is linked, and its trace, tracestate and baggage end here', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false, trace: { trustIncoming: false } })
   const headers = { traceparent: caller('00'), tracestate: 'foo=1', baggage: BAGGAGE }
   const { traceparent, ...others } = await get(app, headers)
   t.not(parts(traceparent).traceId, TRACE_ID)
-  t.equal(parts(traceparent).flags, 3, 'nor does its flag decide')
+  t.equal(parts(traceparent).flags, 3, 'its flag does not decide either')
   t.same(others, {})
   const [span] = await collector.spans()
   t.equal(span.parentSpanId, undefined)
@@ -112,14 +112,14 @@ test('an untrusted caller is linked to: its trace, tracestate and baggage end he
   t.equal(span.links.length, 1)
 })
 
-test('an untrusted caller without a valid trace is not linked to', async (t) => {
+test('an untrusted caller without a valid trace is not linked', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, listen: false, trace: { trustIncoming: false } })
   await get(app, {})
   await get(app, { traceparent: caller('0') })
   for (const { links } of await collector.spans()) t.same(links, [])
 })
 
-test('a route that is switched off hands on what a trusted caller sent, and nothing else', async (t) => {
+test('a route that is switched off passes on what a trusted caller sent, and nothing else', async (t) => {
   const headers = { traceparent: caller(), tracestate: 'foo=1', baggage: BAGGAGE }
   const trusting = await tracedApp(t, { routes, listen: false })
   t.strictSame(await get(trusting.app, headers, '/off'), headers)
@@ -129,7 +129,7 @@ test('a route that is switched off hands on what a trusted caller sent, and noth
   t.equal(await untrusting.collector.tree(), '')
 })
 
-test('trustIncoming is asked once a request, where something came', async (t) => {
+test('trustIncoming is called once per request with incoming headers', async (t) => {
   const asked = []
   const { app } = await tracedApp(t, {
     routes,
@@ -155,7 +155,7 @@ test('trustIncoming is asked once a request, where something came', async (t) =>
   t.equal(asked.length, 6)
 })
 
-test('a trustIncoming that fails trusts nobody', async (t) => {
+test('a caller is not trusted if trustIncoming fails', async (t) => {
   for (const trustIncoming of [() => { throw new Error('broken') }, async () => true, () => undefined]) {
     const { app } = await tracedApp(t, { routes, listen: false, trace: { trustIncoming } })
     const { traceparent, ...others } = await get(app, { traceparent: caller(), baggage: BAGGAGE })
@@ -164,7 +164,7 @@ test('a trustIncoming that fails trusts nobody', async (t) => {
   }
 })
 
-test('the parent id is the request\'s in all headers, whoever writes them, and not the caller\'s', async (t) => {
+test('all outgoing headers have the request\'s parent id, not the caller\'s', async (t) => {
   t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
   for (const [propagators, sampler, baggage] of [[undefined, 'always_on', BAGGAGE], [undefined, 'always_off', BAGGAGE],
     ['tracecontext', 'always_on', undefined], ['tracecontext', 'always_off', undefined]]) {
@@ -183,7 +183,7 @@ test('the parent id is the request\'s in all headers, whoever writes them, and n
   }
 })
 
-test('headers that come twice over HTTP/2 are treated as over HTTP/1', async (t) => {
+test('repeated headers over HTTP/2 are treated as over HTTP/1', async (t) => {
   const { origin } = await tracedApp(t, { routes, fastify: { http2: true, forceCloseConnections: false } })
   const client = http2.connect(origin)
   t.teardown(() => client.close())
@@ -201,7 +201,7 @@ test('headers that come twice over HTTP/2 are treated as over HTTP/1', async (t)
   t.equal(joined.baggage, 'a=1,b=2')
 })
 
-test('inject() names the active span of the request: its own, a child, the handler\'s', { skip: without('stages') }, async (t) => {
+test('inject() writes the active span: the request\'s, a child\'s or the handler\'s', { skip: without('stages') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true } },

@@ -28,14 +28,14 @@ async function spansOf (t, trace, handler, requests = [{}]) {
   await native.app.lightTrace.flush()
   const collected = await objects.collector.spans()
   const shown = (spans) => spans.map(({ name, attributes }) => `${name} ${JSON.stringify(Object.entries(attributes).sort(), (key, value) => typeof value === 'bigint' ? Number(value) : value)}`).sort()
-  t.same(shown(sink.spans), shown(collected), 'natively and as objects alike')
+  t.same(shown(sink.spans), shown(collected), 'the same natively and as objects')
   return collected
 }
 
 const tenantOf = ({ attributes }) => attributes['tenant.id']
 const named = (spans, name) => spans.find((span) => span.name === name)
 
-test('the tenant is on every span of a request, as far as it was set before the span ended', async (t) => {
+test('every span of a request has the tenant if it was set before the span ended', async (t) => {
   const spans = await spansOf(t, { inheritAttributes: ['tenant.id', 'user.id'] }, async ({ trace }) => {
     trace.withSpan('before', () => {})
     await trace.withSpan('around', async () => {
@@ -51,7 +51,7 @@ test('the tenant is on every span of a request, as far as it was set before the 
   t.notOk('not' in named(spans, 'after').attributes)
 })
 
-test('requests that run at once do not mix', async (t) => {
+test('concurrent requests do not mix', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: tenants,
@@ -62,7 +62,7 @@ test('requests that run at once do not mix', async (t) => {
   t.same(children.map(({ name, attributes }) => [name, attributes['tenant.id']]).sort(), [['of a', 'a'], ['of b', 'b'], ['of c', 'c']])
 })
 
-test('a span that ends after the response has what its request had at its end', async (t) => {
+test('a span that ends after the response has the attributes that its request had at its end', async (t) => {
   for (const way of ['native', 'objects']) {
     const sink = await startSink(t)
     const over = signal()
@@ -82,7 +82,7 @@ test('a span that ends after the response has what its request had at its end', 
   }
 })
 
-test('an attribute of the child\'s own stays', async (t) => {
+test('a child\'s own attribute is kept', async (t) => {
   const spans = await spansOf(t, { ...tenants, inheritAttributes: ['tenant.id', 'tier'] }, async ({ trace }) => {
     trace.withSpan('own', (span) => span.setAttribute('tenant.id', 'mine'))
     trace.withSpan('theirs', (span) => span.setAttribute('more', 1))
@@ -91,13 +91,13 @@ test('an attribute of the child\'s own stays', async (t) => {
   t.match(named(spans, 'theirs').attributes, { 'tenant.id': 'acme', tier: 'gold', more: 1 })
 })
 
-test('those of the route, of all routes, and of the request itself', async (t) => {
+test('attributes of the route, of all routes and of the request itself are inherited', async (t) => {
   const spans = await spansOf(t, { inheritAttributes: ['tier', 'region', 'http.route', 'http.request.method', 'no.such', 'http.response.status_code'], attributes: { region: 'eu' } },
     async ({ trace }) => { trace.withSpan('step', () => {}) })
   t.same(named(spans, 'step').attributes, { tier: 'gold', region: 'eu', 'http.route': '/', 'http.request.method': 'GET' })
 })
 
-test('values are copies, whole and within the limits', async (t) => {
+test('inherited values are complete copies, within the limits', async (t) => {
   const spans = await spansOf(t, { inheritAttributes: ['zones', 'long'], limits: { attributes: 16, attributeValueLength: 8 } }, async ({ trace }) => {
     trace.span.setAttributes({ zones: ['a', 'ä'], long: 'x'.repeat(20) })
     trace.withSpan('step', () => {})
@@ -108,12 +108,12 @@ test('values are copies, whole and within the limits', async (t) => {
   t.same([Object.keys(full.attributes).length, full.attributes.zones, full.attributes.long, full.droppedAttributesCount], [16, ['a', 'ä'], undefined, 1])
 })
 
-test('calls of libraries have it beside what all calls to one place share', { skip: without('libraries') }, async (t) => {
+test('calls of libraries inherit in addition to the attributes of their target', { skip: without('libraries') }, async (t) => {
   const spans = await spansOf(t, { ...tenants, inheritAttributes: ['tenant.id', 'server.address', 'http.route'] }, async () => { await get('a') }, [{ 'x-tenant': 'acme' }])
   t.match(named(spans, 'GET').attributes, { 'tenant.id': 'acme', 'http.route': '/', 'server.address': 'redis.internal', 'db.system.name': 'redis' })
 })
 
-test('calls that are folded into one span have it there', { skip: without('libraries') || without('repeated-calls') }, async (t) => {
+test('folded calls inherit', { skip: without('libraries') || without('repeated-calls') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { ...tenants, outbound: { fold: { after: 1 } } },
@@ -125,7 +125,7 @@ test('calls that are folded into one span have it there', { skip: without('libra
   t.same(calls.map(tenantOf), calls.map(() => 'acme'))
 })
 
-test('metrics of calls are of what the call says itself', { skip: without('libraries') || without('metrics') }, async (t) => {
+test('metrics of calls use only the call\'s own attributes', { skip: without('libraries') || without('metrics') }, async (t) => {
   const sink = await startMetricSink(t)
   const { app } = await tracedApp(t, {
     listen: false,
@@ -138,7 +138,7 @@ test('metrics of calls are of what the call says itself', { skip: without('libra
   t.same(points.map(({ attributes, count }) => [attributes, Number(count)]), [[{ 'db.system.name': 'redis', 'db.operation.name': 'GET', 'db.namespace': '2', 'server.address': 'redis.internal', 'server.port': 6379 }, 1]])
 })
 
-test('the children of a request that is kept have it, those that were held and those that come later', { skip: without('keep') }, async (t) => {
+test('children of a kept request inherit, both held and late ones', { skip: without('keep') }, async (t) => {
   const over = signal()
   const { app, collector, origin } = await tracedApp(t, {
     trace: { ...tenants, sampler: 'always_off', keep: { errors: true } },
@@ -157,13 +157,13 @@ test('the children of a request that is kept have it, those that were held and t
   ])
 })
 
-test('spans that are under no request have nothing to inherit', { skip: without('jobs') }, async (t) => {
+test('spans outside of any request inherit nothing', { skip: without('jobs') }, async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { ...tenants, attributes: { 'tenant.id': 'acme' } } })
   await app.lightTrace.run({}, { name: 'job' }, () => {})
   t.same((await collector.spans()).map(({ name, attributes }) => [name, attributes]), [['job', {}]])
 })
 
-test('where a tracer provider makes the spans, that it has no effect is said', { skip: without('sdk') }, async (t) => {
+test('with a tracer provider, a warning reports that the option has no effect', { skip: without('sdk') }, async (t) => {
   const loggerInstance = tellingLogger()
   const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler() })
   const { app } = await tracedApp(t, { listen: false, fastify: { loggerInstance }, trace: { ...tenants, tracerProvider }, routes: (app) => app.get('/', async ({ trace }) => trace.withSpan('step', () => 'ok')) })
@@ -171,12 +171,12 @@ test('where a tracer provider makes the spans, that it has no effect is said', {
   t.match(loggerInstance.logged, [['LT_WARN_OPTION_MEANING', /^inheritAttributes has no effect: spans are made by the tracerProvider/]])
 })
 
-test('without the option nothing stands in a span\'s way', async (t) => {
+test('without the option, nothing is added to the pipeline of a span', async (t) => {
   const { app } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async ({ trace }) => Object.hasOwn(trace.span.pipeline, 'ended')) })
   t.equal((await app.inject('/')).body, 'false')
 })
 
-test('what is omitted is not inherited', { skip: without('omit') || without('logs') }, async (t) => {
+test('an omitted attribute is not inherited', { skip: without('omit') || without('logs') }, async (t) => {
   const spans = await spansOf(t, { ...tenants, inheritAttributes: ['tenant.id', 'tier'], omitAttributes: ['tenant.id'] }, async ({ trace }) => { trace.withSpan('step', () => {}) }, [{ 'x-tenant': 'acme' }])
   t.same(named(spans, 'step').attributes, { tier: 'gold' })
 })

@@ -32,7 +32,7 @@ function expected (traceparent) {
   return [traceId, spanId, flags]
 }
 
-test('the lines of a request carry its ids, Fastify\'s own included', async (t) => {
+test('the lines of a request have its ids, including Fastify\'s own lines', async (t) => {
   const { lines, logger } = linesOf()
   const { app } = await tracedApp(t, { listen: false, fastify: { logger }, routes })
   const ids = expected((await app.inject('/')).body)
@@ -49,7 +49,7 @@ test('the lines of a request carry its ids, Fastify\'s own included', async (t) 
   t.not(error.trace_id, ids[0])
 })
 
-test('what an application does with the ids it does with those of each request', async (t) => {
+test('the application\'s redaction and serializers apply to the ids of each request', async (t) => {
   const { lines, logger } = linesOf({ redact: ['span_id'] })
   const { app } = await tracedApp(t, {
     listen: false,
@@ -71,7 +71,7 @@ test('what an application does with the ids it does with those of each request',
   }
 })
 
-test('the text of a logger\'s bindings is added to only where pino would add the same', async (t) => {
+test('the ids are added to the text of a logger\'s bindings only as pino would add them', async (t) => {
   const { lines, logger } = linesOf({ serializers: { trace_flags: (flags) => flags === '00' ? 'unsampled' : flags } })
   const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { trustIncoming: true }, routes })
   for (const [sent, seen] of [['01', '01'], ['00', 'unsampled'], ['01', '01']]) {
@@ -83,7 +83,7 @@ test('the text of a logger\'s bindings is added to only where pino would add the
 })
 
 for (const when of ['before the first request', 'after it']) {
-  test(`a setBindings of somebody's own is called, though it came ${when}`, async (t) => {
+  test(`a setBindings of the user's own is called if it was set ${when}`, async (t) => {
     const { lines, logger } = linesOf()
     const { app } = await tracedApp(t, { listen: false, fastify: { logger }, routes })
     if (when === 'after it') await app.inject('/')
@@ -106,7 +106,7 @@ for (const when of ['before the first request', 'after it']) {
   })
 }
 
-test('every digit of an id comes into the lines as it is', async (t) => {
+test('lines have every digit of an id', async (t) => {
   const { lines, logger } = linesOf()
   const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { trustIncoming: true }, routes })
   const traceIds = ['0123456789abcdeffedcba9876543210', 'ffffffffffffffffffffffffffffffff', '00000000000000000000000000000001', '80000000000000007fffffff00000000']
@@ -119,7 +119,7 @@ test('every digit of an id comes into the lines as it is', async (t) => {
   }
 })
 
-test('unsampled requests carry ids too, ignored ones none', async (t) => {
+test('unsampled requests have ids, ignored ones do not', async (t) => {
   const { lines, logger } = linesOf()
   const { app } = await tracedApp(t, {
     listen: false,
@@ -138,7 +138,7 @@ test('unsampled requests carry ids too, ignored ones none', async (t) => {
 })
 
 for (const logs of [false, { ids: false }, { ids: false, buffer: 'debug' }]) {
-  test(`logs: ${JSON.stringify(logs)} leaves every line alone`, { skip: logs.buffer !== undefined && without('logs') }, async (t) => {
+  test(`logs: ${JSON.stringify(logs)} leaves every line unchanged`, { skip: logs.buffer !== undefined && without('logs') }, async (t) => {
     const { lines, logger } = linesOf()
     const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs }, routes })
     await app.inject('/')
@@ -149,7 +149,7 @@ for (const logs of [false, { ids: false }, { ids: false, buffer: 'debug' }]) {
 }
 
 for (const logs of [true, {}, { ids: true }, { export: false, buffer: false }]) {
-  test(`logs: ${JSON.stringify(logs)} is the ids, and no more`, async (t) => {
+  test(`logs: ${JSON.stringify(logs)} adds the ids and exports nothing`, async (t) => {
     const { lines, logger } = linesOf()
     const { app } = await tracedApp(t, { listen: false, fastify: { logger }, trace: { logs }, routes })
     const ids = expected((await app.inject('/')).body)
@@ -158,7 +158,7 @@ for (const logs of [true, {}, { ids: true }, { export: false, buffer: false }]) 
   })
 }
 
-test('a user\'s own keys are untouched', async (t) => {
+test('the user\'s own keys are unchanged', async (t) => {
   const { lines, logger } = linesOf({ base: { service: 'shop' }, mixin: () => ({ mixed: 1 }), formatters: { level: (level) => ({ level }) } })
   const { app } = await tracedApp(t, {
     listen: false,
@@ -176,7 +176,7 @@ for (const [how, make] of [
   ['a fresh child each time', (shared) => (logger, bindings, options) => logger.child(bindings, options)]
 ]) {
   for (const place of ['option', 'setChildLoggerFactory', 'route']) {
-    test(`a childLoggerFactory (${place}) that returns ${how}`, async (t) => {
+    test(`a childLoggerFactory (${place}) can return ${how}`, async (t) => {
       const { lines, logger, stream } = linesOf()
       const shared = pino({ level: 'info' }, stream)
       const factory = make(shared)
@@ -206,11 +206,11 @@ for (const [how, make] of [
 
 // The logger is known to belong to the request if its last binding is the request's id, as with Fastify's own factory.
 for (const [how, make, isOwn] of [
-  ['hands on what it is given', () => (logger, bindings, options) => logger.child(bindings, options), true],
+  ['passes on its arguments', () => (logger, bindings, options) => logger.child(bindings, options), true],
   ['adds bindings behind the id', () => (logger, bindings, options) => logger.child({ ...bindings, tenant: 'a' }, options), false],
   ['makes one logger for all', (made) => (logger, bindings, options) => made[0] ?? logger.child({ tenant: 'a' }, options), false]
 ]) {
-  test(`a childLoggerFactory like Fastify's own that ${how}: each line has its request, and it is called for requests alone`, async (t) => {
+  test(`a childLoggerFactory like Fastify's own that ${how} is called for requests alone, and each line has its request`, async (t) => {
     const { lines, logger } = linesOf()
     const made = []
     const factory = make(made)
@@ -238,7 +238,7 @@ for (const [how, make, isOwn] of [
 }
 
 // A07, F15
-test('loggers that cannot be stamped, or are switched off, harm nobody', async (t) => {
+test('loggers that are switched off or cannot take ids do no harm', async (t) => {
   const silent = pino({ level: 'silent' })
   const frozen = { level: 'info', child: () => ({ ...frozen }), setBindings () { throw new Error('frozen') } }
   for (const level of ['trace', 'debug', 'info', 'warn', 'error', 'fatal']) frozen[level] = () => {}
@@ -251,7 +251,7 @@ test('loggers that cannot be stamped, or are switched off, harm nobody', async (
   t.equal(JSON.stringify(silent.bindings()), '{}')
 })
 
-test('where there is no logger, nothing is set', async (t) => {
+test('without a logger, nothing is set', async (t) => {
   const { app } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', async (request) => ({ same: request.log === app.log, keys: Object.keys(request.log).length })) })
   const before = Object.keys(app.log).length
   const { keys } = (await app.inject('/')).json()

@@ -17,7 +17,7 @@ const hasStages = !without('stages')
 const stages = (name) => [name, ...(hasStages ? ['  INTERNAL onRequest', '  INTERNAL preHandler'] : [])]
 
 for (const minify of [false, true]) {
-  test(`a bundle has all that the app has${minify ? ', minified' : ''}`, async (t) => {
+  test(`a bundle has all features of the app${minify ? ', minified' : ''}`, async (t) => {
     const file = join(t.testdir(), 'app.cjs')
     await build({
       entryPoints: [join(root, 'test/ecosystem/bundlers/features.cjs')],

@@ -10,7 +10,7 @@ const lightTrace = require('../..')
 const { tracedApp } = require('../support/traced-app')
 const { signal } = require('../support/raw-client')
 
-test('a response that ends leaves the others of its connection as they are', async (t) => {
+test('a response that ends does not affect others of its connection', async (t) => {
   const running = { first: signal(), second: signal() }
   const { app, collector, origin } = await tracedApp(t, {
     fastify: { http2: true },
@@ -38,7 +38,7 @@ test('a response that ends leaves the others of its connection as they are', asy
   for (const { attributes } of await collector.spans()) t.equal(attributes['http.response.status_code'], 200)
 })
 
-test('onResponse hooks see their own request, and code before the next one sees none', async (t) => {
+test('onResponse hooks see their own request, and the code before the next request sees none', async (t) => {
   const before = []
   const after = []
   const { app, collector, origin } = await tracedApp(t, {
@@ -67,7 +67,7 @@ test('onResponse hooks see their own request, and code before the next one sees 
   t.same(before, Array(8).fill(undefined))
 })
 
-test('the hosts and clients of one session take turns', async (t) => {
+test('hosts and clients of one session can alternate', async (t) => {
   for (const trustProxy of [false, true]) {
     const { collector, origin } = await tracedApp(t, { fastify: { http2: true, trustProxy }, routes: (app) => app.get('/', async () => 'ok') })
     const client = http2.connect(origin)
@@ -86,7 +86,7 @@ test('the hosts and clients of one session take turns', async (t) => {
   }
 })
 
-test('a stream that is gone while a hook before ours is busy: its span ends all the same', async (t) => {
+test('a stream that closes while a hook before ours is busy ends its span', async (t) => {
   const running = signal()
   const left = signal()
   const { app, collector, origin } = await tracedApp(t, {

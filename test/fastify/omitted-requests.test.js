@@ -38,7 +38,7 @@ async function askForUrls (origin) {
   for (const path of ['/users', '/users?a=1', '/users?', '/users/7', '/users/7?a=1', '/nowhere', '/nowhere?a=1', '/?a=1?b=2']) await get()(origin + path)
 }
 
-test('a path, a query, or both are left out of URLs', async (t) => {
+test('the path, the query or both can be left out of URLs', async (t) => {
   const all = [
     ['/users', '/users', undefined], ['/users', '/users', 'a=1'], ['/users', '/users', undefined], ['/users/:id', '/users/7', undefined], ['/users/:id', '/users/7', 'a=1'],
     [undefined, '/nowhere', undefined], [undefined, '/nowhere', 'a=1'], [undefined, '/', 'a=1?b=2']
@@ -53,14 +53,14 @@ test('a path, a query, or both are left out of URLs', async (t) => {
   }
 })
 
-test('the function of redactQuery is not asked about a query that is omitted', async (t) => {
+test('redactQuery is not called for an omitted query', async (t) => {
   const asked = []
   const redactQuery = (name) => { asked.push(name); return true }
   await bothWays(t, { omitAttributes: ['url.*'], redactQuery }, askForUrls)
   t.same(asked, [])
 })
 
-test('a client has an address without the peer, and a peer without the client', async (t) => {
+test('client.address is recorded without the peer, and the peer without client.address', async (t) => {
   const keys = ['client.address', 'network.peer.address', 'network.peer.port', 'server.address', 'server.port', 'user_agent.original']
   const isPort = (key, value) => key.endsWith('.port') ? typeof value : value
   const ask = async (origin) => {
@@ -82,7 +82,7 @@ test('a client has an address without the peer, and a peer without the client', 
   }
 })
 
-test('the address of a client is not asked for where it is omitted', async (t) => {
+test('the client\'s address is not read if it is omitted', async (t) => {
   let asked = 0
   const trustProxy = () => { asked++; return true }
   const ask = (origin) => get()(`${origin}/users`, { 'x-forwarded-for': '203.0.113.7' })
@@ -93,7 +93,7 @@ test('the address of a client is not asked for where it is omitted', async (t) =
   t.ok(asked - before < before)
 })
 
-test('of two applications behind one connection one omits', async (t) => {
+test('two applications behind one connection can differ in what they omit', async (t) => {
   const handlers = []
   const serverFactory = (handler) => { handlers.push(handler); return http.createServer() }
   const routes = (app) => app.get('*', async () => 'ok')
@@ -110,7 +110,7 @@ test('of two applications behind one connection one omits', async (t) => {
   t.same((await other.collector.spans()).map((span) => Object.keys(only(keys)(span)).sort()), Array(4).fill(keys))
 })
 
-test('requests without a route omit the same', { skip: require('../support/features').without('unrouted') }, async (t) => {
+test('requests without a route omit the same attributes', { skip: require('../support/features').without('unrouted') }, async (t) => {
   const { app, collector, port } = await tracedApp(t, { trace: { unrouted: true, omitAttributes: ['url.query', 'client.address', 'network.peer.*', 'app.*'] } })
   const { connect } = require('node:net')
   const socket = connect(port, '127.0.0.1')

@@ -55,7 +55,7 @@ for (const [what, trace] of [['by default', {}], ['with spans of stages', { span
   })
 }
 
-test('comparing two requests, replies or raw objects ends, and no slower than it does without light-trace', async (t) => {
+test('comparing two requests, replies or raw objects ends, and is no slower than without light-trace', async (t) => {
   const sink = await startSink(t)
   const kept = []
   const { origin } = await tracedApp(t, {
@@ -74,7 +74,7 @@ test('comparing two requests, replies or raw objects ends, and no slower than it
   }
 })
 
-test('a second copy of the package leaves a request alone that the first one traces', async (t) => {
+test('a second copy of the package ignores a request that the first one traces', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())

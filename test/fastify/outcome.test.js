@@ -129,7 +129,7 @@ async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   const seen = ways.filter(([, [, outcome]]) => sampler === 1 || (keep !== undefined && isBad(outcome)))
   const own = OWN.map(([said]) => said)
   const spans = (await picture(collector)).map((line) => line.replace(/=SyntaxError exception=.*/, '=FST_ERR_CTP_INVALID_JSON_BODY').replace(/ exception=FST_.*/, '')) // Fastify 5.0 has no code for it
-  t.same(spans, [...seen.map(([path, [said]]) => `GET /${path} ${said}`), ...sampler === 1 ? own : []], 'spans, by `keep` where they are not sampled')
+  t.same(spans, [...seen.map(([path, [said]]) => `GET /${path} ${said}`), ...sampler === 1 ? own : []], 'spans, from `keep` if they are not sampled')
 
   const worth = ways.filter(([path, [said, outcome]]) => isTraced || !path.startsWith('said-') ? isBad(outcome) : said.startsWith('5'))
   const heldOf = new Set(lines.filter(({ msg }) => msg === 'held').map(({ reqId }) => reqId))
@@ -140,7 +140,7 @@ async function check (t, http, { metrics = { exporter: 'none' }, ...trace }) {
   if (metrics !== false && !without('metrics')) t.same(measured(await app.lightTrace.metrics()), [...ways.map(([path, [said]]) => measuredOf(`/${path}`, said)), ...own.map(measuredOfOwn)].sort(), 'metrics')
 }
 
-test('what was thrown in a handler or a hook is its span\'s error where the request has failed', { skip: without('stages') }, async (t) => {
+test('an error thrown in a handler or a hook is on its span if the request has failed', { skip: without('stages') }, async (t) => {
   const { collector, app } = await tracedApp(t, {
     listen: false,
     trace: { spans: { handler: true, hooks: ['preHandler'] } },

@@ -23,7 +23,7 @@ const tls = {
 const ABORTED = 'ERROR error.type=aborted'
 const TERMINATED = 'ERROR error.type=response_terminated'
 
-test('HTTPS', async (t) => {
+test('HTTPS requests are traced', async (t) => {
   const running = signal()
   const { collector, port } = await tracedApp(t, {
     fastify: { https: tls },
@@ -49,7 +49,7 @@ test('HTTPS', async (t) => {
   t.same(await picture(collector), ['GET /users/:id 200', `GET /slow - ${ABORTED}`, `GET /torn - ${TERMINATED}`])
 })
 
-test('HTTP and HTTPS in one process, for one host', async (t) => {
+test('one process can serve HTTP and HTTPS for one host', async (t) => {
   const routes = (app) => app.get('/', async () => 'ok')
   const plain = await tracedApp(t, { routes })
   const secure = await tracedApp(t, { routes, fastify: { https: tls } })
@@ -165,7 +165,7 @@ for (const secure of [false, true]) {
   }
 }
 
-test('a unix socket has no addresses to tell', async (t) => {
+test('a unix socket has no address attributes', async (t) => {
   const path = socketPath(t)
   const { collector } = await tracedApp(t, { listen: { path }, routes: (app) => app.get('/', async () => 'ok') })
   const client = (await connect(path)).request('GET', '/')
@@ -177,7 +177,7 @@ test('a unix socket has no addresses to tell', async (t) => {
   for (const key of ['network.peer.address', 'network.peer.port', 'client.address']) t.notOk(key in attributes, key)
 })
 
-test('HTTP/1.0 without a Host', async (t) => {
+test('HTTP/1.0 without a Host is traced', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok') })
   const client = (await connect(port)).send('GET / HTTP/1.0\r\n\r\n')
   await client.closed
@@ -188,7 +188,7 @@ test('HTTP/1.0 without a Host', async (t) => {
   t.notOk('server.port' in attributes)
 })
 
-test('inject() ends its span when its response has', async (t) => {
+test('inject() ends its span with its response', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes (app) {
@@ -226,7 +226,7 @@ test('inject() from a handler is a child of the handler\'s request', async (t) =
 })
 
 // F10 (this whole file)
-test('an accepted upgrade is one span with status 101 for as long as the socket is open', async (t) => {
+test('an accepted upgrade is one span with status 101 until the socket closes', async (t) => {
   const open = signal()
   const { app, collector, port } = await tracedApp(t, {
     before: (app) => app.register(require('@fastify/websocket')),
@@ -243,7 +243,7 @@ test('an accepted upgrade is one span with status 101 for as long as the socket 
   t.same(await picture(collector), ['GET /ws/:room 101'])
 })
 
-test('an upgrade that a hook refuses is an answer like any other', async (t) => {
+test('an upgrade that a hook refuses is an ordinary answer', async (t) => {
   const { collector, port } = await tracedApp(t, {
     before: (app) => app.register(require('@fastify/websocket')),
     routes: (app) => app.get('/ws', { websocket: true, preValidation: async (request, reply) => reply.code(401).send('no') }, () => {})
@@ -253,7 +253,7 @@ test('an upgrade that a hook refuses is an answer like any other', async (t) => 
   t.same(await picture(collector), ['GET /ws 401'])
 })
 
-test('an upgrade of a route that is not there', async (t) => {
+test('an upgrade without a route has one span', async (t) => {
   const { collector, port } = await tracedApp(t, {
     before: (app) => app.register(require('@fastify/websocket')),
     routes: () => {}
@@ -263,7 +263,7 @@ test('an upgrade of a route that is not there', async (t) => {
   t.same(await picture(collector), ['GET 404'])
 })
 
-test('an Upgrade header that nobody takes is ignored', async (t) => {
+test('an unhandled Upgrade header is ignored', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: (app) => app.get('/', async () => 'ok') })
   const client = (await connect(port)).request('GET', '/', { headers: { connection: 'upgrade', upgrade: 'h2c' } })
   await client.until('ok')
@@ -271,7 +271,7 @@ test('an Upgrade header that nobody takes is ignored', async (t) => {
   await client.leave()
 })
 
-test('Expect: 100-continue', async (t) => {
+test('Expect: 100-continue is traced', async (t) => {
   const { collector, port } = await tracedApp(t, { routes: (app) => app.post('/', async (request) => request.body) })
   const client = (await connect(port)).send('POST / HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n')
   await client.until('100 Continue')

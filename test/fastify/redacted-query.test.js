@@ -49,7 +49,7 @@ function queries (spans) {
   return spans.map(({ attributes }) => attributes['url.query'] ?? attributes['url.full'].split('?')[1]).sort()
 }
 
-test('the values of credentials are REDACTED, whatever their case and separators, and nothing else is', async (t) => {
+test('only the values of credentials are REDACTED, whatever their case and separators', async (t) => {
   const query = [...NAMES.map((name) => `${name}=SECRET`), ...HARMLESS.map((name) => `${name}=fine`), 'token', 'empty=', '=x', '&'].join('&')
   const { bytes, sent, seen } = await spansOf(t, `/path?${query}`)
   const expected = [...NAMES.map((name) => `${name}=REDACTED`), ...HARMLESS.map((name) => `${name}=fine`), 'token', 'empty=', '=x', '&'].join('&')
@@ -58,7 +58,7 @@ test('the values of credentials are REDACTED, whatever their case and separators
   for (const spans of [sent, seen]) t.same(queries(spans), [expected, expected, expected])
 })
 
-test('the query of a URL in a value is redacted as well, however often it is encoded', async (t) => {
+test('the query of a URL in a value is redacted, too, however often it is encoded', async (t) => {
   const nest = (url) => `/cb?x=1&next=${encodeURIComponent(url)}`
   const inner = '/in?code=SECRET&q=fine'
   const query = `a=/b?token=SECRET&plain=%3Fq%3Dfine&r=${encodeURIComponent(inner)}&s=${encodeURIComponent(nest(inner))}`
@@ -70,7 +70,7 @@ test('the query of a URL in a value is redacted as well, however often it is enc
   t.ok(recorded.startsWith(`a=/b?token=REDACTED&plain=%3Fq%3Dfine&r=${shown}&s=${encodeURIComponent(nest(inner.replace('SECRET', 'REDACTED')))}&deep=`), recorded)
 })
 
-test('a URL in a value has no user and password, and hides nothing by a second encoding or by what is no question mark', async (t) => {
+test('a URL in a value has no user and password, and double encoding or a lookalike of the question mark hides nothing', async (t) => {
   const url = 'https://u:SECRET@b.example/in?q=fine'
   const twice = (text) => encodeURIComponent(encodeURIComponent(text))
   const values = [encodeURIComponent(url), twice(url), twice('/in?token=SECRET'), twice('token=SECRET'), encodeURIComponent('b&token=SECRET')]
@@ -82,7 +82,7 @@ test('a URL in a value has no user and password, and hides nothing by a second e
   t.same(queries(seen)[0].split('&').slice(-3), ['mail=a%40b.example', 'twice=a%2540b', 'plain=a@b'])
 })
 
-test('URLs in headers that are recorded have no credentials, nor user and password', async (t) => {
+test('URLs in recorded headers have no credentials, no user and no password', async (t) => {
   const names = ['cf-access-jwt-assertion', 'x-goog-iap-jwt-assertion', 'x-amzn-oidc-data', 'x-ms-client-principal', 'x-jwt', 'dpop', 'x-bearer', 'x-otp', 'x-pwd']
   const routes = (app) => app.get('/', (request, reply) => reply.redirect('https://u:SECRET@b.example/?state=1&code=SECRET#access_token=SECRET'))
   const { app, collector, port } = await tracedApp(t, { routes, trace: { headers: { request: [...names, 'referer', 'x-original-url', 'x-plain'], response: ['location'] } } })
@@ -102,7 +102,7 @@ test('redactQuery: an array adds names', async (t) => {
   t.equal(queries(seen)[0], 'tenant=REDACTED&card-number=REDACTED&token=REDACTED&q=fine')
 })
 
-test('redactQuery: a function decides about all, by the decoded name', async (t) => {
+test('redactQuery: a function decides about every decoded name', async (t) => {
   const asked = new Set()
   const { bytes, seen } = await spansOf(t, '/?t%65nant=SECRET&token=fine&flag', { redactQuery: (name) => { asked.add(name); return name === 'tenant' } })
   t.notMatch(bytes, /SECRET/)
@@ -110,18 +110,18 @@ test('redactQuery: a function decides about all, by the decoded name', async (t)
   t.same([...asked].sort(), ['tenant', 'token'])
 })
 
-test('redactQuery: a function that throws redacts', async (t) => {
+test('redactQuery: if a function throws, the value is redacted', async (t) => {
   const { bytes } = await spansOf(t, '/?a=SECRET', { redactQuery () { throw new Error('no') } })
   t.notMatch(bytes, /SECRET/)
 })
 
-test('redactQuery: anything else is refused', async (t) => {
+test('redactQuery: any other value is rejected', async (t) => {
   for (const redactQuery of ['token', [7], [''], {}, true]) {
     await t.rejects(tracedApp(t, { listen: false, trace: { redactQuery } }), { code: 'LT_ERR_OPTION_INVALID' })
   }
 })
 
-test('a redacted query keeps to the limit of a value', async (t) => {
+test('a redacted query respects the length limit of a value', async (t) => {
   const query = Array.from({ length: 500 }, () => 'sig=1').join('&')
   for (const attributeValueLength of [3000, 100]) {
     const { sent, seen } = await spansOf(t, `/?${query}`, { limits: { attributeValueLength } })
@@ -131,7 +131,7 @@ test('a redacted query keeps to the limit of a value', async (t) => {
   }
 })
 
-test('a query that is redacted in the bytes of its span is what redacting its text gives', async (t) => {
+test('redacting a query in the bytes of a span gives the same result as redacting its text', async (t) => {
   const random = randomFrom(3)
   const one = (list) => list[Math.floor(random() * list.length)]
   const bytes = Buffer.alloc(4096)
@@ -149,13 +149,13 @@ test('a query that is redacted in the bytes of its span is what redacting its te
     const end = redactor.redactBytes(bytes, view, 10, 10 + bytes.utf8Write(query, 10), growth)
     const expected = redactor.redact(query)
     counts[end === -1 ? 'asked' : 'redacted']++
-    if (bytes[10 + Buffer.byteLength(query) + growth] !== 0) t.fail(`${query} takes more than its room`)
+    if (bytes[10 + Buffer.byteLength(query) + growth] !== 0) t.fail(`${query} gets longer than its space`)
     if (end !== -1 && bytes.utf8Slice(10, end) !== expected) t.equal(bytes.utf8Slice(10, end), expected, query)
   }
   t.ok(counts.redacted > 5000 && counts.asked > 5000, JSON.stringify(counts))
 })
 
-test('the query of each request is redacted, whether its names came before or not', async (t) => {
+test('the query of each request is redacted, whether its names are new or not', async (t) => {
   const sink = await startSink(t)
   const { app, port } = await tracedApp(t, { routes: (app) => app.get('/*', async () => 'ok'), trace: { spanProcessors: undefined, exporter: { url: sink.url } } })
   const tokens = Array.from({ length: 20 }, (_, i) => `t${i}_token=1`).join('&') // redacted, they are longer than the space for them

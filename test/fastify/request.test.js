@@ -5,7 +5,7 @@ const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { startSink } = require('../support/otlp-sink')
 
-test('a request arrives in a collector as one whole server span', async (t) => {
+test('a request arrives in a collector as one complete server span', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -46,7 +46,7 @@ test('a request arrives in a collector as one whole server span', async (t) => {
   t.match(app.lightTrace.stats().spans, { started: 1, ended: 1, accepted: 1, delivered: 1, queued: 0, inFlight: 0 })
 })
 
-test('the request is current wherever its work goes', async (t) => {
+test('the request is current in all of its work', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())

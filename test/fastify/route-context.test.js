@@ -4,12 +4,12 @@ const { test } = require('tap')
 const Fastify = require('fastify')
 const { routeContextOf } = require('../../lib/fastify/routes')
 
-test('where a version of Fastify keeps a route elsewhere, its public object stands for it', async (t) => {
+test('if a version of Fastify keeps a route elsewhere, its public object is used', async (t) => {
   const routeOptions = { config: { url: '/' } }
   t.equal(routeContextOf({ routeOptions }), routeOptions)
 })
 
-test('a request without a config does not say under which symbol the others have theirs', async (t) => {
+test('a request without a config does not decide which symbol other requests use', async (t) => {
   const [kOther, kContext] = [Symbol('other'), Symbol('context')]
   const bare = { [kOther]: {}, routeOptions: {} }
   t.equal(routeContextOf(bare), bare.routeOptions)
@@ -17,7 +17,7 @@ test('a request without a config does not say under which symbol the others have
   t.equal(routeContextOf({ [kOther]: {}, [kContext]: context, routeOptions: { config: context.config } }), context)
 })
 
-test('a route is found by what is public, whatever it was declared with', async (t) => {
+test('a route is found by its public properties, however it was declared', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.get('/:id', { config: { own: true } }, same)

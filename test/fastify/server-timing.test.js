@@ -25,7 +25,7 @@ const routes = {
 }
 
 for (const [where, declare] of Object.entries(routes)) {
-  test(`an application's own Server-Timing stays: ${where}`, async (t) => {
+  test(`an application's own Server-Timing is kept: ${where}`, async (t) => {
     const { origin } = await tracedApp(t, { trace: { headers: { serverTiming: true } }, routes: declare })
     const text = (await fetch(origin)).headers.get('server-timing')
     t.match(text, OURS)
@@ -34,7 +34,7 @@ for (const [where, declare] of Object.entries(routes)) {
   })
 }
 
-test('also without a route, past Fastify, and by a hook that was there before', async (t) => {
+test('it is also kept without a route, without Fastify, and from an earlier hook', async (t) => {
   const { origin } = await tracedApp(t, {
     trace: { headers: { serverTiming: true } },
     before: (app) => app.addHook('onRequest', (request, reply, done) => { reply.raw.setHeader('server-timing', 'early;dur=1'); done() }),

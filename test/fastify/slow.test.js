@@ -72,7 +72,7 @@ function routes (app) {
   })
 }
 
-test('a fast request says nothing, however it is answered; a slow one all, whose route sets the limit', async (t) => {
+test('a fast request records nothing, however it is answered, and a slow one everything, with its route\'s limit', async (t) => {
   const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 } } })
   await warm(traced)
   const { collector, origin } = traced
@@ -83,7 +83,7 @@ test('a fast request says nothing, however it is answered; a slow one all, whose
   for (const path of ['/all', '/hijacked', '/ended']) saysAll(t, of(path), path)
 })
 
-test('the parts are the request, as far as they say', async (t) => {
+test('the parts add up to the request, within their uncertainty', async (t) => {
   const traced = await tracedApp(t, { routes })
   await warm(traced)
   await ask(traced.origin, ...times('/all'))
@@ -95,7 +95,7 @@ test('the parts are the request, as far as they say', async (t) => {
   }
 })
 
-test('one that failed says it too, unless its route says no', async (t) => {
+test('a failed request records its times, unless its route switches that off', async (t) => {
   const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 } } })
   await warm(traced)
   await ask(traced.origin, ...times('/fails'))
@@ -105,7 +105,7 @@ test('one that failed says it too, unless its route says no', async (t) => {
   t.same((await traced.collector.spans()).map(saidBy), [[]])
 })
 
-test('`slow: false` switches it off for all, but for routes that ask', async (t) => {
+test('`slow: false` switches it off, except on routes with an option of their own', async (t) => {
   const traced = await tracedApp(t, { routes, trace: { slow: false } })
   await warm(traced)
   await ask(traced.origin, '/fails')
@@ -115,7 +115,7 @@ test('`slow: false` switches it off for all, but for routes that ask', async (t)
   saysAll(t, await traced.collector.spans())
 })
 
-test('a request that is not sampled says it where it is kept', { skip: without('keep') }, async (t) => {
+test('an unsampled request records its times if it is kept', { skip: without('keep') }, async (t) => {
   const traced = await tracedApp(t, { routes, trace: { slow: { afterMs: 1e6 }, sampler: 'always_off', keep: { errors: true, slow: true } } })
   await ask(traced.origin, '/fast', ...times('/fails'))
   const spans = await traced.collector.spans()
@@ -123,7 +123,7 @@ test('a request that is not sampled says it where it is kept', { skip: without('
   saysAll(t, spans.slice(1)) // the first request switches on the recording of garbage collections
 })
 
-test('what is slow is kept, prints its held lines and is explained, by one number for the application and one for a route', { skip: without('keep') || without('logs') }, async (t) => {
+test('a slow request is kept, prints its held lines and is explained, with one limit per application and one per route', { skip: without('keep') || without('logs') }, async (t) => {
   const lines = []
   const stream = { write: (line) => { lines.push(JSON.parse(line)) } }
   const traced = await tracedApp(t, {
@@ -149,7 +149,7 @@ test('what is slow is kept, prints its held lines and is explained, by one numbe
 })
 
 // In a separate process, because the result of this lookup is cached for the process.
-test('a route that was declared before the plugin has its own `slow` where Fastify keeps its routes elsewhere, too', { skip: without('sdk') }, async (t) => {
+test('a route that was declared before the plugin has its own `slow`, even if Fastify keeps its routes elsewhere', { skip: without('sdk') }, async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify({ forceCloseConnections: true })
     const config = { trace: { slow: { afterMs: 0 } } }
@@ -168,7 +168,7 @@ test('a route that was declared before the plugin has its own `slow` where Fasti
   saysAll(t, said.slice(2).map((attributes) => ({ attributes })))
 })
 
-test('HTTP/2 and a client that leaves', async (t) => {
+test('HTTP/2 requests, and requests whose client leaves, record their times', async (t) => {
   const traced = await tracedApp(t, { routes, fastify: { http2: true, forceCloseConnections: undefined } })
   const session = http2.connect(traced.origin)
   t.teardown(() => session.destroy())
@@ -192,7 +192,7 @@ test('HTTP/2 and a client that leaves', async (t) => {
   saysAll(t, spans)
 })
 
-test('an attribute limit does not take it away, and the collector reads it', async (t) => {
+test('an attribute limit does not remove the times, and the collector reads them', async (t) => {
   const sink = await startSink(t)
   const traced = await tracedApp(t, { routes, trace: { spanProcessors: undefined, exporter: { url: sink.url }, limits: { attributes: 40 } } })
   await ask(traced.origin, ...times('/many'))
@@ -203,7 +203,7 @@ test('an attribute limit does not take it away, and the collector reads it', asy
   for (const { attributes } of spans) t.ok(Object.keys(attributes).length <= 40, `${Object.keys(attributes).length} attributes`)
 })
 
-test('flush and close hand on what has ended in this turn', async (t) => {
+test('flush and close deliver requests that ended in the same turn', async (t) => {
   const traced = await tracedApp(t, { routes })
   await warm(traced)
   const { app } = traced

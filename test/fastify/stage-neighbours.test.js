@@ -49,7 +49,7 @@ for (const stage of STAGES) {
   })
 }
 
-test('the application has no hooks of light-trace\'s but for requests and errors: those of stages are in the routes that have hooks', async (t) => {
+test('light-trace adds hooks to the application only for requests and errors, and hooks for stages only to routes with hooks', async (t) => {
   const { app } = await tracedApp(t, { listen: false, trace: { spans: { hooks: ['preHandler'], handler: true } }, routes: (app) => app.get('/', async () => 'ok') })
   const kHooks = Object.getOwnPropertySymbols(app).find(({ description }) => description === 'fastify.hooks')
   const used = Object.entries(app[kHooks]).filter(([, hooks]) => Array.isArray(hooks) && hooks.length > 0).map(([name]) => name)
@@ -62,7 +62,7 @@ async function treeOf (t, spans, routes, url) {
   return `${statusCode}\n${await collector.tree()}`
 }
 
-test('a custom not-found handler has its span', async (t) => {
+test('a custom not-found handler has a span', async (t) => {
   const routes = (handler) => (app) => {
     app.setNotFoundHandler({ preHandler: (request, reply, done) => done() }, handler)
     app.get('/', async () => 'ok')
@@ -75,17 +75,17 @@ test('a custom not-found handler has its span', async (t) => {
   t.equal(await treeOf(t, { handler: true }, routes(async () => { throw new TypeError('no') }), '/none'),
     '500\nSERVER GET ERROR error.type=TypeError\n  INTERNAL handler ERROR error.type=TypeError')
   t.equal(await treeOf(t, { handler: true }, routes(async (request, reply) => reply.code(404).send('mine')), '/'),
-    '200\nSERVER GET /\n  INTERNAL handler', 'a route has one')
+    '200\nSERVER GET /\n  INTERNAL handler', 'a route has a span')
   t.equal(await treeOf(t, { handler: true, hooks: ['preHandler'] }, routes(async (request, reply) => reply.code(404).send('mine')), '/none'),
     '404\nSERVER GET\n  INTERNAL preHandler\n  INTERNAL handler')
 })
 
-test('Fastify\'s own not-found handler has none, and nobody has one who did not ask', async (t) => {
+test('Fastify\'s own not-found handler has no span, nor does any handler without the option', async (t) => {
   t.equal(await treeOf(t, { handler: true }, (app) => app.get('/', async () => 'ok'), '/none'), '404\nSERVER GET')
   t.equal(await treeOf(t, { hooks: ['onError'] }, (app) => app.setNotFoundHandler(async (request, reply) => reply.code(404).send('mine')), '/none'), '404\nSERVER GET')
 })
 
-test('in a child scope with its own not-found handler', async (t) => {
+test('a custom not-found handler in a child scope has a span', async (t) => {
   const routes = (app) => app.register(async (child) => {
     child.setNotFoundHandler(async (request, reply) => reply.code(404).send('mine'))
     child.get('/there', async () => 'ok')

@@ -22,7 +22,7 @@ async function treeOf (t, spans, routes, url = '/go') {
   return `${statusCode}\n${await collector.tree()}`
 }
 
-test('the handler is a span, and what it does is under it', async (t) => {
+test('the handler is a span, and its work is below it', async (t) => {
   const { origin } = await upstream(t)
   t.equal(await treeOf(t, { handler: true }, (app) => {
     app.addHook('preHandler', async (request) => { await request.trace.withSpan('before', wait) })
@@ -33,7 +33,7 @@ test('the handler is a span, and what it does is under it', async (t) => {
   }), '200\nSERVER GET /go\n  INTERNAL before\n  INTERNAL handler\n    INTERNAL inside\n      CLIENT GET')
 })
 
-test('a handler ends however it answers', async (t) => {
+test('the span of a handler ends, however it answers', async (t) => {
   const routes = (app) => {
     app.get('/sync', (request, reply) => { reply.send('ok') })
     app.get('/callback', (request, reply) => { setImmediate(() => reply.send('ok')) })
@@ -53,12 +53,12 @@ test('a handler ends however it answers', async (t) => {
   t.equal(await treeOf(t, { handler: true }, routes, '/client-error'), `400\n${handler('/client-error')}`)
 })
 
-test('a handler that never ran has no span', async (t) => {
+test('a handler that does not run has no span', async (t) => {
   const routes = (app) => app.get('/go', { preHandler: async () => { throw new TypeError('no') } }, async () => 'ok')
   t.equal(await treeOf(t, { handler: true }, routes), '500\nSERVER GET /go ERROR error.type=TypeError')
 })
 
-test('Fastify\'s channel is subscribed to only while somebody asked', async (t) => {
+test('Fastify\'s channel is subscribed to only while an app asks for it', async (t) => {
   const routes = (app) => app.get('/go', async () => 'ok')
   const without = await tracedApp(t, { listen: false, routes })
   t.notOk(diagnosticsChannel.hasSubscribers(CHANNEL))
@@ -70,14 +70,14 @@ test('Fastify\'s channel is subscribed to only while somebody asked', async (t) 
     }
   })
   await app.inject('/asks')
-  t.ok(diagnosticsChannel.hasSubscribers(CHANNEL), 'from the first request of the route that asks')
+  t.ok(diagnosticsChannel.hasSubscribers(CHANNEL), 'from the first request of the route with the option')
   await without.app.inject('/go')
-  t.equal(await without.collector.tree(), 'SERVER GET /go', 'another app has none')
+  t.equal(await without.collector.tree(), 'SERVER GET /go', 'another app has no span')
   await app.close()
   t.notOk(diagnosticsChannel.hasSubscribers(CHANNEL))
 })
 
-test('hooks are one span for each stage that was asked for', async (t) => {
+test('hooks are one span for each configured stage', async (t) => {
   t.equal(await treeOf(t, { hooks: ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'preSerialization', 'onSend', 'onResponse'], handler: true }, (app) => {
     for (const stage of ['onRequest', 'preHandler', 'onResponse']) {
       app.addHook(stage, async (request) => { await request.trace.withSpan(`1st ${stage}`, wait) })
@@ -93,7 +93,7 @@ test('hooks are one span for each stage that was asked for', async (t) => {
     '  INTERNAL onResponse', '    INTERNAL 1st onResponse', '    INTERNAL 2nd onResponse'].join('\n'))
 })
 
-test('payloads pass through', async (t) => {
+test('payloads are unchanged', async (t) => {
   const { app } = await tracedApp(t, {
     listen: false,
     trace: { spans: { hooks: ['preParsing', 'preSerialization', 'onSend'] } },
@@ -119,7 +119,7 @@ test('a stage ends when a hook throws, replies or hijacks', async (t) => {
     '200\nSERVER GET /go\n  INTERNAL preHandler')
 })
 
-test('what comes after a stage is not under it', async (t) => {
+test('work after a stage is not below its span', async (t) => {
   t.equal(await treeOf(t, { hooks: ['preHandler'] }, (app) => {
     app.setErrorHandler(async (error, request, reply) => {
       await request.trace.withSpan('error handler', wait)
@@ -131,7 +131,7 @@ test('what comes after a stage is not under it', async (t) => {
   }), '200\nSERVER GET /go\n  INTERNAL preHandler\n  INTERNAL in handler')
 })
 
-test('a route may ask for more, or for nothing', async (t) => {
+test('a route can ask for more stages, or for none', async (t) => {
   const routes = (app) => {
     app.get('/more', { config: { trace: { spans: { hooks: ['preValidation'], handler: true } } }, preValidation: async () => {} }, async () => 'ok')
     app.get('/nothing', { config: { trace: { spans: {} } } }, async () => 'ok')
@@ -187,7 +187,7 @@ for (const [how, build] of Object.entries(REGISTRATIONS)) {
   }
 }
 
-test('a stage ends with its last hook where the route was declared before the plugin was loaded', async (t) => {
+test('a stage ends with its last hook, even if the route was declared before the plugin was loaded', async (t) => {
   const { options: collecting } = await collectorFor(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -209,7 +209,7 @@ const ANSWERING = {
 }
 
 for (const [how, handler] of Object.entries(ANSWERING)) {
-  test(`a handler that answers ${how} has ended when the hooks of its answer begin, or before its request`, { skip: without('testing') }, async (t) => {
+  test(`a handler that answers ${how} ends when the hooks of its answer begin, or before its request`, { skip: without('testing') }, async (t) => {
     const { app, collector, ended } = await endsOf(t, { handler: true }, (app) => {
       app.get('/hooks', { preSerialization: async (request, reply, payload) => { payload.ended = [...ended]; return payload } }, handler)
       app.get('/onSend', { onSend: async (request, reply, payload) => JSON.stringify([...ended]) }, handler)

@@ -38,8 +38,8 @@ const routes = (app) => {
 
 const EXPECTED = ['GET /ok 200', 'GET /thrown 500 ERROR error.type=Error exception=Error: broken', 'GET /later 200', 'GET /own-message 404', 'GET /after-the-head 200']
 
-for (const [what, before] of [['', undefined], [', where headersSent is defined anew', (app) => app.addHook('onRequest', async (request, reply) => shadow(reply.raw))]]) {
-  test(`the status is the one that went out${what}`, async (t) => {
+for (const [what, before] of [['', undefined], [', where headersSent is redefined', (app) => app.addHook('onRequest', async (request, reply) => shadow(reply.raw))]]) {
+  test(`the recorded status is the one that was sent${what}`, async (t) => {
     const { collector, origin, app } = await tracedApp(t, { before, routes, trace: { metrics: { exporter: 'none' } } })
     for (const line of EXPECTED) await (await fetch(origin + line.split(' ')[1])).text()
     t.same(await picture(collector), EXPECTED)
@@ -50,7 +50,7 @@ for (const [what, before] of [['', undefined], [', where headersSent is defined 
   })
 }
 
-test('over HTTP/2 too', async (t) => {
+test('it is also right over HTTP/2', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     fastify: { http2: true },
     routes (app) {
@@ -74,7 +74,7 @@ test('over HTTP/2 too', async (t) => {
   t.same(await picture(collector), ['GET /ok 200', 'GET /after-the-head 200'])
 })
 
-test('a hijacked stream that its client leaves is no error, where headersSent is defined anew', async (t) => {
+test('a hijacked stream whose client leaves is no error, where headersSent is redefined', async (t) => {
   const { collector, port } = await tracedApp(t, {
     before: (app) => app.addHook('onRequest', async (request, reply) => shadow(reply.raw)),
     routes: (app) => app.get('/stream', (request, reply) => {

@@ -25,7 +25,7 @@ async function openStream (t) {
   return { collector, client, stream }
 }
 
-test('a stream that finishes is one span that lasts as long as it', async (t) => {
+test('a finished stream is one span that lasts as long as the stream', async (t) => {
   const { collector, client, stream } = await openStream(t)
   const before = performance.timeOrigin + performance.now()
   stream.push('last')
@@ -33,7 +33,7 @@ test('a stream that finishes is one span that lasts as long as it', async (t) =>
   await client.until('last')
   t.same(await picture(collector), ['GET /file 200'])
   const [span] = await collector.spans()
-  t.ok(span.endTime > before, 'it ends after the last byte was pushed, not when the handler returned')
+  t.ok(span.endTime > before, 'it ends after the last byte, not when the handler returns')
   await client.leave()
 })
 
@@ -48,21 +48,21 @@ test('a stream that fails before its first byte is an error answer', async (t) =
 })
 
 // F04
-test('a stream that fails midway is torn down by the server', async (t) => {
+test('a stream that fails in the middle ends the request as response_terminated', async (t) => {
   const { collector, client, stream } = await openStream(t)
   stream.destroy(new Error('no disk'))
   await client.closed
   t.same(await picture(collector), ['GET /file 200 ERROR error.type=response_terminated'])
 })
 
-test('a stream whose source was reset by somebody else is still torn down by the server', async (t) => {
+test('a stream that fails with ECONNRESET of its source ends the request as response_terminated', async (t) => {
   const { collector, client, stream } = await openStream(t)
   stream.destroy(Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET', syscall: 'read' }))
   await client.closed
   t.same(await picture(collector), ['GET /file 200 ERROR error.type=response_terminated'])
 })
 
-test('a web stream and a Response', async (t) => {
+test('a web stream and a Response are traced like other streams', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes (app) {
       app.get('/web', (request, reply) => reply.send(new Blob(['a', 'b']).stream()))
@@ -75,7 +75,7 @@ test('a web stream and a Response', async (t) => {
 })
 
 for (const [how, leave] of [['politely', (client) => client.leave()], ['with a reset', (client) => client.reset()]]) {
-  test(`a client that leaves ${how} while it is sent a stream aborted it`, async (t) => {
+  test(`a client that leaves a stream ${how} ends the request as aborted`, async (t) => {
     const { collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/file', (request, reply) => {
         reply.send(new Readable({ read () { setImmediate(() => this.push(CHUNK)) } }))
@@ -88,7 +88,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.equal(await collector.tree(), 'SERVER GET /file ERROR error.type=aborted')
   })
 
-  test(`a client that leaves an event stream ${how} ends it`, async (t) => {
+  test(`a client that leaves an event stream ${how} ends its span`, async (t) => {
     const { collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/events', (request, reply) => {
         reply.header('content-type', 'text/event-stream; charset=utf-8')
@@ -103,7 +103,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.same(await picture(collector), ['GET /events 200'])
   })
 
-  test(`a client that leaves a hijacked reply ${how} ends it`, async (t) => {
+  test(`a client that leaves a hijacked reply ${how} ends its span`, async (t) => {
     const { collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/raw', (request, reply) => {
         reply.hijack()
@@ -117,7 +117,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
     t.same(await picture(collector), ['GET /raw 206'])
   })
 
-  test(`a client that leaves a hijacked reply ${how} before its headers aborted it`, async (t) => {
+  test(`a client that leaves a hijacked reply ${how} before its headers ends the request as aborted`, async (t) => {
     const running = signal()
     const { collector, port } = await tracedApp(t, {
       routes: (app) => app.get('/raw', (request, reply) => {
@@ -132,7 +132,7 @@ for (const [how, leave] of [['politely', (client) => client.leave()], ['with a r
   })
 }
 
-test('an event stream or a hijacked reply that the server destroys was torn down', async (t) => {
+test('an event stream or hijacked reply that the server destroys ends as response_terminated', async (t) => {
   const { collector, port } = await tracedApp(t, {
     routes (app) {
       app.get('/events', (request, reply) => {
@@ -156,7 +156,7 @@ test('an event stream or a hijacked reply that the server destroys was torn down
 })
 
 // F03
-test('a hijacked reply that is ended by hand', async (t) => {
+test('a hijacked reply that is ended by hand has one span', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes: (app) => app.get('/raw', (request, reply) => {
       reply.hijack()
@@ -168,7 +168,7 @@ test('a hijacked reply that is ended by hand', async (t) => {
   t.same(await picture(collector), ['GET /raw 418'])
 })
 
-test('an event stream that the server ends', async (t) => {
+test('an event stream that the server ends has one span', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     routes: (app) => app.get('/events', (request, reply) => {
       reply.header('content-type', 'text/event-stream')

@@ -38,7 +38,7 @@ const routes = (app) => {
 const IGNORED = ['/health', '/health?x=1', '/assets/a/b.js', '/internal/x', '/off', '/route-ignore?quiet=yes']
 const ignore = ['/health', '/assets/*', /^\/internal/]
 
-test('ignored requests have no span and no children; their caller\'s context is handed on as it came', async (t) => {
+test('ignored requests have no span and no children, and pass their caller\'s context on unchanged', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { ignore }, routes })
   for (const url of IGNORED) {
     const own = (await app.inject(url)).json()
@@ -59,7 +59,7 @@ for (const [name, variable, switchedOff] of [['OTEL_SDK_DISABLED', 'TRUE', {}], 
     t.teardown(() => { delete process.env.OTEL_SDK_DISABLED })
   }
 
-  test(`${name} stops every span and nothing else`, async (t) => {
+  test(`${name} switches off every span and nothing else`, async (t) => {
     switchOff(t)
     const trace = { ...switchedOff, spans: { unrouted: true }, headers: { serverTiming: true }, logs: true }
     const { app, collector } = await tracedApp(t, { listen: false, trace, routes })
@@ -69,7 +69,7 @@ for (const [name, variable, switchedOff] of [['OTEL_SDK_DISABLED', 'TRUE', {}], 
     t.equal(app.lightTrace.tracer.startSpan('outside').isRecording(), false)
   })
 
-  test(`${name}: what a caller may hand on goes on as it came, one who sent nothing gets nothing`, async (t) => {
+  test(`${name} passes a trusted caller's valid headers on unchanged, and adds none`, async (t) => {
     switchOff(t)
     const injected = async (trace, headers) => {
       const { app } = await tracedApp(t, { listen: false, trace: { ...trace, ...switchedOff }, routes: (app) => { app.get('/', ({ trace }) => ({ ...trace.inject(), ...trace.store })) } })
@@ -85,7 +85,7 @@ for (const [name, variable, switchedOff] of [['OTEL_SDK_DISABLED', 'TRUE', {}], 
   })
 }
 
-test('the OpenTelemetry API sees the same: no child in an ignored request, one in a traced one', async (t) => {
+test('the OpenTelemetry API agrees: no child in an ignored request, one in a traced request', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { ignore: '/quiet', registerGlobals: true },

@@ -15,7 +15,7 @@ const unrouted = { spans: { unrouted: true } }
 const routes = (app) => app.get('/users/:id', async () => 'ok')
 
 // F05
-test('requests that never reach a hook get one span each, if asked for', async (t) => {
+test('requests that reach no hook get one span each with `unrouted`', async (t) => {
   const { app, collector, port } = await tracedApp(t, { trace: unrouted, routes })
   const client = await connect(port)
   client.request('GET', '/users/%zz')
@@ -46,7 +46,7 @@ test('requests that never reach a hook get one span each, if asked for', async (
   await client.leave()
 })
 
-test('they have the attributes of all requests, where these are an object', async (t) => {
+test('they have the attributes of all requests if the option is an object', async (t) => {
   for (const attributes of [{ tier: 'silver' }, { tier: 'silver', 'server.address': 'other.test' }]) {
     const { app, collector, port } = await tracedApp(t, { trace: { ...unrouted, attributes }, routes })
     const client = await connect(port)
@@ -60,7 +60,7 @@ test('they have the attributes of all requests, where these are an object', asyn
   }
 })
 
-test('without being asked for, they get none', async (t) => {
+test('without `unrouted` they get no span', async (t) => {
   const { collector, port } = await tracedApp(t, { routes })
   const client = (await connect(port)).request('GET', '/users/%zz')
   await client.until('400')
@@ -69,7 +69,7 @@ test('without being asked for, they get none', async (t) => {
 })
 
 // F07
-test('what an earlier hook answers, and its caller', async (t) => {
+test('a request that an earlier hook answers has a span with its caller as parent', async (t) => {
   const { collector, origin } = await tracedApp(t, {
     trace: unrouted,
     before: (app) => app.addHook('onRequest', async (request, reply) => reply.code(429).send('slow down')),
@@ -84,7 +84,7 @@ test('what an earlier hook answers, and its caller', async (t) => {
 })
 
 // F06
-test('what is refused because the app closes', async (t) => {
+test('requests that are refused because the app closes have a span', async (t) => {
   const running = signal()
   const { app, collector, port } = await tracedApp(t, {
     trace: unrouted,
@@ -106,7 +106,7 @@ test('what is refused because the app closes', async (t) => {
   t.same(await picture(collector), ['GET /slow 200', 'GET 503 ERROR error.type=503'])
 })
 
-test('ignored and switched-off requests stay without a span', async (t) => {
+test('ignored and switched-off requests have no span', async (t) => {
   const { collector, port, origin } = await tracedApp(t, {
     trace: { spans: { unrouted: true }, ignore: ['/users/%zz', '/health'] },
     routes (app) {
@@ -122,7 +122,7 @@ test('ignored and switched-off requests stay without a span', async (t) => {
   t.same(await picture(collector), [])
 })
 
-test('only the requests of this app, on all of its servers', async (t) => {
+test('only requests of this app have a span, on all of its servers', async (t) => {
   const other = Fastify()
   t.teardown(() => other.close())
   routes(other)
@@ -154,7 +154,7 @@ test('the channels are subscribed to only while an app asks for it', async (t) =
   await plain.close()
 })
 
-test('a child scope does not trace what has no route', async (t) => {
+test('a child scope does not trace requests without a route', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   const { collector, options: collecting } = await collectorFor(t)

@@ -36,7 +36,7 @@ const PLACES = {
 }
 
 for (const [place, traceWith] of Object.entries(PLACES)) {
-  test(`${place} that throws or is async: the request is served, and it is logged once`, { skip: place === 'metrics.attributes' && without('metrics') }, async (t) => {
+  test(`if ${place} throws or is async, the request is served, and it is logged once`, { skip: place === 'metrics.attributes' && without('metrics') }, async (t) => {
     for (const wrong of WRONG) {
       const loggerInstance = tellingLogger()
       const { app, origin } = await tracedApp(t, { fastify: { loggerInstance }, trace: traceWith(wrong), routes })
@@ -50,7 +50,7 @@ for (const [place, traceWith] of Object.entries(PLACES)) {
   })
 }
 
-test('a logger that is async and rejects harms nobody', async (t) => {
+test('an async logger that rejects does no harm', async (t) => {
   const loggerInstance = tellingLogger()
   loggerInstance.warn = async () => { throw new Error('no disk') }
   const { app, origin } = await tracedApp(t, { fastify: { loggerInstance }, trace: { attributes: WRONG[0] }, routes })
@@ -67,7 +67,7 @@ function routes (app) {
   })
 }
 
-test('a function that fails once hides none that fails always', async (t) => {
+test('a function that fails once does not hide one that always fails', async (t) => {
   const loggerInstance = tellingLogger()
   const fails = (name) => () => { throw new Error(name) }
   const { app, collector } = await tracedApp(t, {

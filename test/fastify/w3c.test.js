@@ -69,7 +69,7 @@ function checkSpan (t, { expect }, [call], span) {
   t.equal(span !== undefined, (flags & 0x01) === 0x01, 'a sampled request has a span')
   if (span === undefined) return
   t.equal(span.traceId, traceId, 'the span is in the trace of its calls')
-  t.equal(span.parentSpanId, expect.trace === 'same' ? PARENT_ID : undefined, 'the span is a child of a caller that is continued')
+  t.equal(span.parentSpanId, expect.trace === 'same' ? PARENT_ID : undefined, 'the span is a child of a trusted caller')
 }
 
 /** Sends one request with exactly these header lines. Resolves to the headers of the calls that it caused. */

@@ -26,7 +26,7 @@ function losses (logged) {
 
 // T12, T13, T28
 for (const status of [400, 401, 403, 404, 405, 407, 408, 415, 422, 500, 501, 505, 507]) {
-  test(`${status} is not retried: the spans are counted and it is logged`, async (t) => {
+  test(`${status} is not retried, and the loss is counted and logged`, async (t) => {
     const { collector, stats, logged } = await sendThree(t, [{ status }])
     t.equal(collector.requests.length, 1)
     t.strictSame({ ...stats.dropped }, { non_retryable: 3 })
@@ -50,7 +50,7 @@ for (const status of [301, 302, 303, 307, 308]) {
 
 // T14
 for (const status of [429, 502, 503, 504]) {
-  test(`${status} is tried again until it is taken`, async (t) => {
+  test(`${status} is retried until it succeeds`, async (t) => {
     const { collector, stats, logged } = await sendThree(t, [{ status }, { status }, { status: 200 }])
     t.equal(collector.requests.length, 3)
     t.equal(stats.delivered, 3)
@@ -68,7 +68,7 @@ test('Retry-After is honoured, also by a flush', async (t) => {
   t.equal(stats.delivered, 3)
 })
 
-test('a hostile Retry-After neither stops nor floods us', async (t) => {
+test('a hostile Retry-After causes neither a standstill nor a flood', async (t) => {
   for (const value of ['0', '-5', '1e308', 'abc', 'Thu, 01 Jan 1970 00:00:00 GMT']) {
     const { collector, stats } = await sendThree(t, [{ status: 503, headers: { 'retry-after': value } }, { status: 200 }])
     t.equal(collector.requests.length, 2)
@@ -77,9 +77,9 @@ test('a hostile Retry-After neither stops nor floods us', async (t) => {
   }
   for (const value of ['86400', 'Fri, 31 Dec 9999 23:59:59 GMT']) {
     const { exporter, stats } = await sendThree(t, [{ status: 503, headers: { 'retry-after': value } }, { status: 200 }], { closeTimeoutMs: 300 })
-    t.equal(exporter.queued, 3, 'still waits')
+    t.equal(exporter.queued, 3, 'it still waits')
     await exporter.close()
-    t.equal(stats.delivered, 3, 'but a close does not')
+    t.equal(stats.delivered, 3, 'a close does not wait')
   }
 })
 
@@ -91,13 +91,13 @@ for (const status of [200, 202, 204, 206, 299]) {
   })
 }
 
-test('an interim answer is not the answer', async (t) => {
+test('an interim answer does not count as the answer', async (t) => {
   const raw = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
   const { stats } = await sendThree(t, [{ raw }])
   t.equal(stats.delivered, 3)
 })
 
-test('a change of protocol that nobody asked for is a failure like a reset', async (t) => {
+test('a change of protocol without a request for it is retried like a reset', async (t) => {
   const raw = 'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: nothing\r\n\r\n'
   const { stats } = await sendThree(t, [{ raw }, { status: 200 }])
   t.equal(stats.delivered, 3)
@@ -115,7 +115,7 @@ test('a partial success is counted on both sides and not sent again', async (t) 
 })
 
 // T19
-test('a message without a rejection is logged and nothing more', async (t) => {
+test('a message without a rejection is only logged', async (t) => {
   const { stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 0, errorMessage: 'use https' } }])
   t.equal(stats.delivered, 3)
   t.equal(stats.rejected, 0)
@@ -123,7 +123,7 @@ test('a message without a rejection is logged and nothing more', async (t) => {
 })
 
 // T20
-test('a rejection of more spans than were sent, or of fewer than none, is held within the truth', async (t) => {
+test('the count of rejected spans is limited to between 0 and the number sent', async (t) => {
   for (const [rejectedSpans, rejected] of [[4, 3], ['9223372036854775807', 3], [-1, 0], ['-9223372036854775808', 0]]) {
     const { stats } = await sendThree(t, [{ partialSuccess: { rejectedSpans: BigInt(rejectedSpans).toString(), errorMessage: 'x' } }].map(asLong))
     t.equal(stats.rejected, rejected, `${rejectedSpans}`)
@@ -137,7 +137,7 @@ function asLong ({ partialSuccess }) {
 }
 
 // T21
-test('a success is one where its body is OTLP\'s: none, protobuf, or a JSON object', async (t) => {
+test('a 200 is a delivery if its body is OTLP\'s: empty, protobuf or a JSON object', async (t) => {
   const bodies = [
     {},
     { headers: { 'content-type': 'text/html' } },
@@ -156,7 +156,7 @@ test('a success is one where its body is OTLP\'s: none, protobuf, or a JSON obje
   }
 })
 
-test('a partial success in JSON counts as it does in protobuf', async (t) => {
+test('a partial success in JSON counts like one in protobuf', async (t) => {
   for (const body of ['{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too old"}}', '{"partial_success":{"rejected_spans":2,"error_message":"too old"}}']) {
     const { stats, logged } = await sendThree(t, [{ body, headers: { 'content-type': 'application/json' } }])
     t.equal(stats.delivered, 1)
@@ -165,7 +165,7 @@ test('a partial success in JSON counts as it does in protobuf', async (t) => {
   }
 })
 
-test('a web page is no success: its spans are rejected, it is logged at once, with what was probably meant', async (t) => {
+test('a web page is not a success: its spans are rejected, and it is logged at once with the likely fix', async (t) => {
   for (const how of [
     { body: '<!doctype html><title>Jaeger UI</title>', headers: { 'content-type': 'text/html; charset=utf-8' } },
     { body: '\n <HTML>welcome</HTML>', headers: { 'content-type': 'text/plain' } },
@@ -181,7 +181,7 @@ test('a web page is no success: its spans are rejected, it is logged at once, wi
   }
 })
 
-test('a success of another type is one, with a warning', async (t) => {
+test('a 200 with a body of another type is a delivery with a warning', async (t) => {
   for (const how of [
     { body: 'ok', headers: { 'content-type': 'text/plain' } },
     { body: '[]', headers: { 'content-type': 'application/json' } },
@@ -194,7 +194,7 @@ test('a success of another type is one, with a warning', async (t) => {
   }
 })
 
-test('lastError says what a failure says of itself', async (t) => {
+test('lastError has the message of the failed answer', async (t) => {
   const status = Buffer.concat([Buffer.from([0x08, 16, 0x12, 9]), Buffer.from('bad token')]) // google.rpc.Status
   for (const [how, expected] of [
     [{ status: 401, body: 'bad token', headers: { 'content-type': 'text/plain' } }, 'HTTP status 401: bad token'],
@@ -212,7 +212,7 @@ test('lastError says what a failure says of itself', async (t) => {
 })
 
 // T12
-test('413 halves at once, down to what the collector takes, also what was compressed', async (t) => {
+test('a 413 splits the request at once, down to what the collector accepts, even if it was compressed', async (t) => {
   const limit = 40_000
   for (const isCompressed of [false, true]) {
     const collector = await startFakeCollector(t)
@@ -235,7 +235,7 @@ test('413 halves at once, down to what the collector takes, also what was compre
 
 // T22
 for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024, everyMs: 1 } }], ['an answer of 16 MiB', { body: Buffer.alloc(16 * 1024 * 1024) }]]) {
-  test(`${what} is a failure for good, of which 4 MiB are read before the connection is given up`, async (t) => {
+  test(`${what} is a permanent failure, and 4 MiB of it are read before the connection is closed`, async (t) => {
     let socket = null
     const onSocket = (message) => { socket ??= message.socket } // the collector's server sockets do not use this channel
     dc.subscribe('net.client.socket', onSocket)
@@ -250,13 +250,13 @@ for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024
   })
 }
 
-test('a partial success in JSON with a message of a megabyte counts', async (t) => {
+test('a partial success in JSON with a message of a megabyte is counted', async (t) => {
   const body = JSON.stringify({ partialSuccess: { rejectedSpans: '2', errorMessage: '.'.repeat(1024 * 1024) } })
   const { stats } = await sendThree(t, [{ headers: { 'content-type': 'application/json' }, body }])
   t.match(stats, { delivered: 1, rejected: 2 })
 })
 
-test('a partial success with a message of a megabyte counts', async (t) => {
+test('a partial success with a message of a megabyte is counted', async (t) => {
   const { stats, logged } = await sendThree(t, [{ partialSuccess: { rejectedSpans: 2, errorMessage: `too old${'.'.repeat(1024 * 1024)}` } }])
   t.equal(stats.delivered, 1)
   t.equal(stats.rejected, 2)
@@ -267,19 +267,19 @@ for (const [type, begun] of Object.entries({
   'application/json': '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"too o',
   'application/x-protobuf': '\x0a\x20\x08\x02\x12\x1ctoo o'
 })) {
-  test(`a partial success in ${type} counts although no more than the number has come`, async (t) => {
+  test(`a partial success in ${type} is counted even if only the number has arrived`, async (t) => {
     const raw = `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: 300\r\n\r\n${begun}`
     const { stats } = await sendThree(t, [{ raw }], { exporter: { timeoutMs: 200 } })
     t.match(stats, { delivered: 1, rejected: 2 })
   })
 }
 
-test('an endless answer to a failure is a failure', async (t) => {
+test('an endless body of a failed answer is a failure', async (t) => {
   const { stats } = await sendThree(t, [{ status: 400, trickle: { bytes: 1024 * 1024, everyMs: 1 } }])
   t.equal(stats.dropped.non_retryable, 3)
 })
 
-test('a compressed answer is not inflated', async (t) => {
+test('a compressed answer is not decompressed', async (t) => {
   for (const name of ['createGunzip', 'gunzip', 'createUnzip', 'unzip']) replace(t, name, () => t.fail('inflates'))
   const bomb = zlib.gzipSync(Buffer.alloc(64 * 1024 * 1024))
   const { collector, stats } = await sendThree(t, [{ body: bomb, headers: { 'content-encoding': 'gzip' } }])
@@ -288,7 +288,7 @@ test('a compressed answer is not inflated', async (t) => {
 })
 
 // T07
-test('an answer whose body never ends is what its status says, once the time is over', async (t) => {
+test('an answer whose body never ends counts by its status when the time is over', async (t) => {
   const options = { exporter: { timeoutMs: 200 } }
   const delivered = await sendThree(t, [{ trickle: { bytes: 1, everyMs: 10 } }], options)
   t.equal(delivered.stats.delivered, 3)
@@ -316,7 +316,7 @@ for (const [what, raw] of Object.entries(malformed)) {
 }
 
 // T31
-test('a server that closes after each answer gets a connection each, and none is left over', async (t) => {
+test('a server that closes after each answer gets one connection per request, and none stays open', async (t) => {
   for (const how of [{ headers: { connection: 'close' } }, { raw: 'HTTP/1.0 200 OK\r\n\r\n', closeAfterAnswer: true }]) {
     const { collector, stats, exporter, write, identity } = await sendThree(t, [how])
     for (let i = 0; i < 5; i++) {
@@ -332,7 +332,7 @@ test('a server that closes after each answer gets a connection each, and none is
 })
 
 // T32
-test('an answer before the body was read counts once', async (t) => {
+test('an answer that arrives before the body was read counts once', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 503, early: true }, { status: 503, early: true }, { status: 200 }]
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url })
@@ -344,7 +344,7 @@ test('an answer before the body was read counts once', async (t) => {
   t.equal(stats.exportsFailed, 2)
 })
 
-test('a delivery that was answered early does not reuse the memory that is still being sent', async (t) => {
+test('a delivery with an early answer does not reuse memory that is still being sent', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200, early: true, keepOpen: true, readEveryMs: 1 }, { status: 200 }]
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url })
@@ -358,7 +358,7 @@ test('a delivery that was answered early does not reuse the memory that is still
 })
 
 // T33
-test('without memory to compress, spans are sent as they are', async (t) => {
+test('without memory for compression, spans are sent uncompressed', async (t) => {
   replace(t, 'gzip', () => { throw new RangeError('zlib: no memory') })
   const { collector, stats } = await sendThree(t, [{ status: 200 }], { exporter: { compression: 'gzip' } })
   t.equal(stats.delivered, 3)

@@ -10,7 +10,7 @@ const { startSink } = require('../support/otlp-sink')
 const { runInChild } = require('../support/child')
 
 // K03
-test('fake timers neither stop the export nor see it', async (t) => {
+test('fake timers do not affect the export', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 503 }, { status: 200 }]
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 5 } })
@@ -25,7 +25,7 @@ test('fake timers neither stop the export nor see it', async (t) => {
   await exporter.close()
 })
 
-test('fake timers that were installed before light-trace was loaded neither stop the export nor keep `close` from its end', async (t) => {
+test('fake timers installed before light-trace was loaded affect neither the export nor `close`', async (t) => {
   for (const isHanging of [false, true]) {
     const sink = await startSink(t)
     if (isHanging) sink.respond = () => new Promise(() => {})
@@ -45,7 +45,7 @@ test('fake timers that were installed before light-trace was loaded neither stop
 Math.random = () => 0 // each wait is as short as possible
 
 // K06
-test('a wall clock that is stepped while spans wait changes nothing', async (t) => {
+test('a step of the wall clock while spans wait changes nothing', async (t) => {
   const { now } = Date
   t.teardown(() => { Date.now = now })
   for (const step of [3_600_000, -3_600_000, NaN, 0]) {
@@ -64,7 +64,7 @@ test('a wall clock that is stepped while spans wait changes nothing', async (t) 
 })
 
 // K01, K02: the clock anchor sees no difference between a step and an accumulated drift
-test('a wall clock that is stepped bends no duration, and later spans are on its new time', async (t) => {
+test('a step of the wall clock changes no duration, and later spans have the new time', async (t) => {
   const sink = await startSink(t)
   for (const step of [3_600_000, -3_600_000]) {
     sink.spans.length = 0
@@ -98,7 +98,7 @@ test('a wall clock that is stepped bends no duration, and later spans are on its
   }
 })
 
-test('a span that the application ends ahead of time does not keep later ones from the new time', async (t) => {
+test('a span that the application ends with an earlier time does not delay the new time for later spans', async (t) => {
   const sink = await startSink(t)
   const { code, said, stderr } = await runInChild(t, async (child, url) => {
     const { now } = Date
@@ -122,7 +122,7 @@ test('a span that the application ends ahead of time does not keep later ones fr
 })
 
 // K04
-test('a wall clock that says nonsense throws nothing and makes valid times', async (t) => {
+test('an invalid wall clock throws nothing, and times are valid', async (t) => {
   const sink = await startSink(t)
   for (const nonsense of ['NaN', '0', '-1', '1e18', 'Infinity']) {
     sink.spans.length = 0

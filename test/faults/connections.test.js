@@ -20,7 +20,7 @@ function shortestWaits (t) {
 }
 
 // T01
-test('a collector that never comes: the buffer fills, then the oldest go, and few attempts are made', async (t) => {
+test('if the collector never comes up, the buffer fills, then drops the oldest spans, with few attempts', async (t) => {
   const collector = await startFakeCollector(t)
   await collector.down()
   const maxBytes = 512 * 1024
@@ -40,7 +40,7 @@ test('a collector that never comes: the buffer fills, then the oldest go, and fe
 })
 
 // T02
-test('a collector that comes late gets every span once, the oldest first', async (t) => {
+test('a collector that comes up late gets every span once, the oldest first', async (t) => {
   shortestWaits(t)
   const collector = await startFakeCollector(t)
   await collector.down()
@@ -54,7 +54,7 @@ test('a collector that comes late gets every span once, the oldest first', async
 })
 
 // T03
-test('gone for 0.8 of the time that the buffer lasts, under load: no span is lost, none comes twice', async (t) => {
+test('an outage under load of 0.8 of the buffer\'s time loses no span and duplicates none', async (t) => {
   Math.random = () => 0.999 // the longest waits, which end early only because the buffer fills
   t.teardown(() => { Math.random = realRandom })
   const collector = await startFakeCollector(t)
@@ -77,7 +77,7 @@ test('gone for 0.8 of the time that the buffer lasts, under load: no span is los
 })
 
 // T04
-test('gone for twice that time: what is missing is what was counted, and the newest are there', async (t) => {
+test('an outage of twice that time loses exactly the counted spans, and keeps the newest', async (t) => {
   const collector = await startFakeCollector(t)
   const maxBytes = 512 * 1024
   const perSecond = 2000
@@ -99,7 +99,7 @@ test('gone for twice that time: what is missing is what was counted, and the new
 })
 
 // T05; bench/soak runs a minute of it
-test('a collector that flaps loses nothing and is not run down', async (t) => {
+test('a flapping collector loses nothing and is not flooded', async (t) => {
   const collector = await startFakeCollector(t)
   const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, buffer: { flushDelayMs: 20 } })
   for (let i = 0; i < 6; i++) {
@@ -119,7 +119,7 @@ test('a collector that flaps loses nothing and is not run down', async (t) => {
 })
 
 // T06
-test('a collector that accepts and never answers is given up after the whole timeout', async (t) => {
+test('an attempt at a collector that accepts and never answers ends after the full timeout', async (t) => {
   shortestWaits(t)
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }, { status: 200 }]
@@ -131,11 +131,11 @@ test('a collector that accepts and never answers is given up after the whole tim
   t.equal(stats.retried, 3)
   t.match(stats.lastError, /ETIMEDOUT/)
   await collector.until(() => collector.sockets.size === 1)
-  t.equal(collector.duplicates.length, 3, 'it had read them: a duplicate that is listed as retried')
+  t.equal(collector.duplicates.length, 3, 'the collector had read them: duplicates are counted as retried')
 })
 
 // L01
-test('a close waits for a collector that hangs until its deadline, and no longer', async (t) => {
+test('close waits for a hanging collector until its deadline, and no longer', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const { stats, write, identity, exporter } = startExporter(t, { url: collector.url, closeTimeoutMs: 200 })
@@ -150,7 +150,7 @@ test('a close waits for a collector that hangs until its deadline, and no longer
 
 // T08, T09
 for (const [what, how] of [['in the middle of the request', { resetAt: 300_000 }], ['after the request', { resetAfterUpload: true }]]) {
-  test(`a connection that is reset ${what} is tried again, and a duplicate is among the retried`, async (t) => {
+  test(`a connection that is reset ${what} is retried, and duplicates are counted as retried`, async (t) => {
     shortestWaits(t)
     const collector = await startFakeCollector(t)
     collector.script = [how, { status: 200 }]
@@ -166,7 +166,7 @@ for (const [what, how] of [['in the middle of the request', { resetAt: 300_000 }
 }
 
 // T10
-test('a kept connection that is closed just as we use it costs neither spans nor a wait', async (t) => {
+test('a kept connection that closes just when it is used again costs neither spans nor a wait', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200 }, { resetAt: 1 }, { status: 200 }]
   const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url })
@@ -181,7 +181,7 @@ test('a kept connection that is closed just as we use it costs neither spans nor
   t.strictSame(logged, [])
 })
 
-test('nor does one of which the server takes leave by 408', async (t) => {
+test('nor does a kept connection that the server ends with 408', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200 }, { status: 408, headers: { connection: 'close' } }, { status: 200 }, { status: 408 }]
   const { stats, logged, write, identity, exporter } = startExporter(t, { url: collector.url })
@@ -200,7 +200,7 @@ test('nor does one of which the server takes leave by 408', async (t) => {
   t.equal(identity(), 0)
 })
 
-test('a fresh connection that is reset has no such excuse', async (t) => {
+test('a new connection that is reset counts as a failed attempt', async (t) => {
   shortestWaits(t)
   const collector = await startFakeCollector(t)
   collector.script = [{ resetAt: 1 }, { status: 200 }]
@@ -235,7 +235,7 @@ function replaceLookup (t, answer) {
 }
 
 for (const code of ['ENOTFOUND', 'EAI_AGAIN']) {
-  test(`a name that cannot be resolved (${code}) is asked for again`, async (t) => {
+  test(`a name that cannot be resolved (${code}) is looked up again`, async (t) => {
     shortestWaits(t)
     const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
     let asked = 0
@@ -247,14 +247,14 @@ for (const code of ['ENOTFOUND', 'EAI_AGAIN']) {
     const { stats, write, exporter } = startExporter(t, { url: collector.url })
     write(3)
     await exporter.flush()
-    t.equal(exporter.queued, 3, 'a flush does not wait where nobody is')
+    t.equal(exporter.queued, 3, 'a flush does not wait for an unreachable collector')
     await collector.untilRequests(1)
     await exporter.flush()
     t.equal(stats.delivered, 3)
   })
 }
 
-test('a resolver that does not answer is bounded by the timeout', async (t) => {
+test('the timeout includes a resolver that does not answer', async (t) => {
   shortestWaits(t)
   const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
   let asked = 0
@@ -266,7 +266,7 @@ test('a resolver that does not answer is bounded by the timeout', async (t) => {
   t.match(stats.lastError, /ETIMEDOUT/)
 })
 
-test('a new connection asks for the address anew', async (t) => {
+test('a new connection looks the address up again', async (t) => {
   const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
   let asked = 0
   replaceLookup(t, (hostname) => {
@@ -285,7 +285,7 @@ test('a new connection asks for the address anew', async (t) => {
 })
 
 // T25
-test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached', async (t) => {
+test('if one of an IPv4 and an IPv6 address refuses, the other is used', async (t) => {
   // An address on which no other test listens. One may listen on the collector's port of the other loopback address.
   const refusing = { 4: { address: '127.0.0.66', family: 4 }, 6: { address: '::ffff:127.0.0.66', family: 6 } }
   for (const [host, order] of [['127.0.0.1', [refusing[6], { address: '127.0.0.1', family: 4 }]], ['::1', [refusing[4], { address: '::1', family: 6 }]]]) {
@@ -298,7 +298,7 @@ test('a name with an IPv4 and an IPv6 address, of which one refuses, is reached'
   }
 })
 
-test('where all addresses of a name refuse, it is said why', async (t) => {
+test('if all addresses of a name refuse, the reason is logged', async (t) => {
   const collector = await startFakeCollector(t, { hostInUrl: 'collector.example' })
   await collector.down()
   replaceLookup(t, () => [{ address: '::1', family: 6 }, { address: '127.0.0.1', family: 4 }])
@@ -306,10 +306,10 @@ test('where all addresses of a name refuse, it is said why', async (t) => {
   write(3)
   await exporter.flush()
   t.match(logged[0].message, /\(connect ECONNREFUSED 127\.0\.0\.1:/)
-  t.equal(exporter.queued, 3, 'and a flush does not wait')
+  t.equal(exporter.queued, 3, 'a flush does not wait')
 })
 
-test('an IPv6 address in the URL', async (t) => {
+test('an IPv6 address in the URL works', async (t) => {
   const collector = await startFakeCollector(t, { host: '::1', hostInUrl: '[::1]' })
   const { stats, write, exporter } = startExporter(t, { url: collector.url })
   write(3)
@@ -318,7 +318,7 @@ test('an IPv6 address in the URL', async (t) => {
 })
 
 // T30
-test('a collector that reads slower than we write holds one request back, not the rest', async (t) => {
+test('a slow collector delays one request, and the other spans stay in the buffer', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ readEveryMs: 20 }]
   const maxBytes = 4 * 1024 * 1024
@@ -340,7 +340,7 @@ test('a collector that reads slower than we write holds one request back, not th
   t.equal(identity(), 0)
 })
 
-test('what comes over a kept connection unasked ends it, and costs nothing', async (t) => {
+test('unexpected data on a kept connection ends it, and costs nothing', async (t) => {
   const collector = await startFakeCollector(t)
   const { stats, write, exporter } = startExporter(t, { url: collector.url })
   for (let i = 0; i < 3; i++) {
@@ -354,7 +354,7 @@ test('what comes over a kept connection unasked ends it, and costs nothing', asy
   t.equal(collector.connections, 3)
 })
 
-test('what comes after an answer unasked ends the connection', async (t) => {
+test('unexpected data after an answer ends the connection', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ raw: `${'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'.repeat(2)}` }]
   const { stats, write, exporter } = startExporter(t, { url: collector.url })
@@ -368,7 +368,7 @@ test('what comes after an answer unasked ends the connection', async (t) => {
 })
 
 // T34: only one request runs at a time, so that answers cannot be swapped.
-test('one request at a time, however much there is to send', async (t) => {
+test('one request is sent at a time, however many spans wait', async (t) => {
   const collector = await startFakeCollector(t)
   let open = 0
   let most = 0
@@ -388,7 +388,7 @@ test('one request at a time, however much there is to send', async (t) => {
   t.equal(collector.connections, 1)
 })
 
-test('whatever becomes of a connection, the next one is opened when it is gone', async (t) => {
+test('the next connection is opened after the previous one is gone, however it ended', async (t) => {
   shortestWaits(t)
   let open = 0
   let most = 0
@@ -418,7 +418,7 @@ test('whatever becomes of a connection, the next one is opened when it is gone',
   t.equal(most, 1)
 })
 
-test('after a close no connection is opened, whatever was on its way', async (t) => {
+test('after a close no connection is opened, whatever was in progress', async (t) => {
   let opened = 0
   const isOpen = signal()
   const server = net.createServer((socket) => {
@@ -444,7 +444,7 @@ test('after a close no connection is opened, whatever was on its way', async (t)
 })
 
 // P11
-test('a port that speaks something else than HTTP is named as such, and not run down', async (t) => {
+test('a port that does not speak HTTP is named in the log, and not flooded', async (t) => {
   const server = net.createServer((socket) => {
     socket.on('error', () => {})
     socket.write('\0\0\x06\x04\0\0\0\0\0\0\x05\0\0@\0')
@@ -460,7 +460,7 @@ test('a port that speaks something else than HTTP is named as such, and not run 
 })
 
 // L07
-test('a hundred flushes at once send nothing twice and all come back', async (t) => {
+test('a hundred concurrent flushes send nothing twice, and all return', async (t) => {
   const collector = await startFakeCollector(t)
   const { exporter, stats, write } = startExporter(t, { url: collector.url })
   write(100)
@@ -471,7 +471,7 @@ test('a hundred flushes at once send nothing twice and all come back', async (t)
   t.strictSame(collector.duplicates, [])
 })
 
-test('a flush during a wait brings one attempt forward, no more', async (t) => {
+test('a flush during a wait starts one attempt early, no more', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 503 }]
   Math.random = () => 0.999

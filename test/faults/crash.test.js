@@ -29,7 +29,7 @@ async function crashing (t, how, env = {}) {
   return runInChild(t, crash, { args: [collector.url, how], env }).exit
 }
 
-test('one line for the process, and Node\'s own message and exit code', async (t) => {
+test('a crash logs one line per process, and keeps Node\'s own message and exit code', async (t) => {
   for (const how of ['throw', 'rejection', 'metrics']) {
     const { code, stderr } = await crashing(t, how)
     t.equal(stderr.match(LINE)?.length, 1, stderr)
@@ -38,7 +38,7 @@ test('one line for the process, and Node\'s own message and exit code', async (t
   }
 })
 
-test('nothing is said where nothing is lost, where the process goes on, or where nobody wants to hear it', async (t) => {
+test('nothing is logged if nothing is lost, if the process continues, or if logging is off', async (t) => {
   for (const [how, env] of [['delivered', {}], ['handled', {}], ['throw', { OTEL_LOG_LEVEL: 'none' }]]) {
     const { stderr } = await crashing(t, how, env)
     t.notMatch(stderr, LINE, how)

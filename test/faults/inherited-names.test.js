@@ -28,7 +28,7 @@ function namesInLib () {
 
 // A09
 for (const [kind, value] of Object.entries({ 'a text': 'x', 'an object': { a: 1 } })) {
-  test(`requests are answered, traced and counted with ${kind} on Object.prototype under any name that Fastify bears`, async (t) => {
+  test(`requests are answered, traced and counted with ${kind} on Object.prototype under any name that Fastify tolerates`, async (t) => {
     const collector = await startFakeCollector(t)
     const { code, said: [{ tried, wrong } = {}], stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, names, json) => {
       const value = JSON.parse(json)

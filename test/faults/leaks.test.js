@@ -11,7 +11,7 @@ const nodeArgs = ['--expose-gc']
 setTimeout(240_000)
 
 // M06
-test('an idle keep-alive connection holds neither its last request nor its response', async (t) => {
+test('an idle keep-alive connection keeps neither its last request nor its response', async (t) => {
   const sink = await startSink(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const http = require('node:http')
@@ -47,7 +47,7 @@ test('an idle keep-alive connection holds neither its last request nor its respo
   t.ok(traced <= bare, `${traced} objects are alive, ${bare} without light-trace`)
 })
 
-test('the console holds nothing of requests that are recorded and not printed', { skip: without('console') }, async (t) => {
+test('the console keeps nothing of requests that are recorded and not printed', { skip: without('console') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const recorder = { shouldSample: () => ({ decision: 1 }), toString: () => 'recorder' }
     for (const options of [{ sampler: 'always_off', keep: { errors: true } }, { sampler: recorder }]) {
@@ -76,7 +76,7 @@ test('the console holds nothing of requests that are recorded and not printed', 
 })
 
 for (const kind of ['none', 'console', 'delivers', 'is away', 'processors']) {
-  test(`an app that nobody closes is collected (exporter: ${kind})`, { skip: kind === 'console' && without('console') }, async (t) => {
+  test(`an app that is never closed is garbage-collected (exporter: ${kind})`, { skip: kind === 'console' && without('console') }, async (t) => {
     const sink = await startSink(t)
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, kind, url) => {
       const trace = {
@@ -125,7 +125,7 @@ for (const kind of ['none', 'console', 'delivers', 'is away', 'processors']) {
   })
 }
 
-test('an app that is alive is traced, however often garbage is collected', async (t) => {
+test('an app in use stays traced, however often garbage is collected', async (t) => {
   const sink = await startSink(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()

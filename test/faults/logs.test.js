@@ -43,7 +43,7 @@ for (const { name, answer, lost = null, spansLost = null, isRetried = false } of
       t.ok(isAccounted(app.lightTrace.stats().logs.records))
     }
     const printed = lines.filter((line) => line.includes('trace_id') || line.includes('incoming request')).length
-    t.equal(printed, REQUESTS * LINES, 'lines go where they went before')
+    t.equal(printed, REQUESTS * LINES, 'lines are still printed')
     const isLeft = ({ spans, logs: { records } }) => spans.queued + spans.inFlight + records.queued + records.inFlight > 0
     do await app.lightTrace.flush(); while (isLeft(app.lightTrace.stats()))
     await app.close()
@@ -55,9 +55,9 @@ for (const { name, answer, lost = null, spansLost = null, isRetried = false } of
     else t.ok((records[lost] ?? records.dropped[lost]) > 0)
     t.same(spans.dropped, spansLost === null ? {} : { [spansLost]: REQUESTS })
     t.equal(spans.delivered, spansLost === null ? REQUESTS : 0)
-    t.equal(sink.records.length, records.delivered + records.rejected, 'what the collector took')
+    t.equal(sink.records.length, records.delivered + records.rejected, 'the collector has every delivered line')
     const numbers = sink.records.filter(({ body }) => body === 'said').map(({ traceId, attributes: { i } }) => traceId + i)
-    t.equal(new Set(numbers).size, numbers.length, 'nothing twice')
+    t.equal(new Set(numbers).size, numbers.length, 'nothing arrives twice')
     t.same(sink.requests.flatMap(({ spans = [], status }) => status === 200 ? spans : []).length, spans.delivered)
   })
 }

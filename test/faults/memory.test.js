@@ -64,7 +64,7 @@ function get (path, headers = '') {
 }
 
 // L16
-test('apps in one process, one after the other, each registered, used and closed, leave nothing behind', async (t) => {
+test('apps that are registered, used and closed one after the other leave nothing behind', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, rounds) => {
     const round = async () => {
@@ -97,7 +97,7 @@ test('apps in one process, one after the other, each registered, used and closed
   t.ok(after.heap - before.heap < 2_000_000, `${before.heap} → ${after.heap} bytes`)
 })
 
-test('requests over kept connections and aborted ones leave a flat heap, and nothing of them is held', async (t) => {
+test('kept connections and aborted requests leave a flat heap, and no request is kept', async (t) => {
   const collector = await startFakeCollector(t)
   const { port, state } = await startObservedApp(t, [collector.url])
   const clients = await openClients(port, 10)
@@ -118,7 +118,7 @@ test('requests over kept connections and aborted ones leave a flat heap, and not
 })
 
 // M06, M07
-test('requests that never end hold no timer each, and are let go with their connection', async (t) => {
+test('requests that never end have no timer each, and are released with their connection', async (t) => {
   const collector = await startFakeCollector(t)
   const { port, state } = await startObservedApp(t, [collector.url])
   const before = await state()
@@ -135,7 +135,7 @@ test('requests that never end hold no timer each, and are let go with their conn
 })
 
 // M11
-test('distinct paths, user agents, hosts and methods fill no cache without bound', async (t) => {
+test('different paths, user agents, hosts and methods fill no cache without bound', async (t) => {
   const collector = await startFakeCollector(t)
   const { port, state } = await startObservedApp(t, [collector.url])
   const clients = await openClients(port, 10)
@@ -150,7 +150,7 @@ test('distinct paths, user agents, hosts and methods fill no cache without bound
 })
 
 // M01
-test('an outage of an hour holds what the buffer may hold, and no more', async (t) => {
+test('an outage of an hour uses the memory of the buffer, and no more', async (t) => {
   const { code, said } = await runInChild(t, async ({ say, root }, url, spans) => {
     const { Exporter } = require(`${root}/lib/export/exporter`)
     const { Stats } = require(`${root}/lib/export/pipeline`)
@@ -194,7 +194,7 @@ test('an outage of an hour holds what the buffer may hold, and no more', async (
 })
 
 // M08
-test('a burst in one turn sends nothing in that turn and stays in its bound', async (t) => {
+test('a burst in one turn sends nothing in that turn and stays within its limit', async (t) => {
   const sink = await startSink(t)
   const maxBytes = 8 * 1024 * 1024
   const { exporter, stats, write, identity } = startExporter(t, { url: sink.url, buffer: { maxBytes, flushDelayMs: 1000 } })
@@ -210,7 +210,7 @@ test('a burst in one turn sends nothing in that turn and stays in its bound', as
 })
 
 // M10
-test('where no memory can be had spans are dropped and counted, and later ones are not', async (t) => {
+test('without memory, spans are dropped and counted, and later spans are not affected', async (t) => {
   const sink = await startSink(t)
   const { exporter, stats, write, identity } = startExporter(t, { url: sink.url })
   const { allocUnsafeSlow } = Buffer
@@ -225,7 +225,7 @@ test('where no memory can be had spans are dropped and counted, and later ones a
   t.equal(identity(), 0)
 })
 
-test('what an outage took is given back after it', async (t) => {
+test('memory used during an outage is released after it', async (t) => {
   const collector = await startFakeCollector(t)
   await collector.down()
   const { exporter, write } = startExporter(t, { url: collector.url, buffer: { maxBytes: 8 * 1024 * 1024, flushDelayMs: 20 } })
@@ -240,7 +240,7 @@ test('what an outage took is given back after it', async (t) => {
 })
 
 // Decision D9 (docs/decisions.md)
-test('above half of the buffer waiting spans are compressed, and arrive as they were', async (t) => {
+test('above half of the buffer, waiting spans are compressed, and arrive unchanged', async (t) => {
   const collector = await startFakeCollector(t)
   await collector.down()
   const maxBytes = 2 * 1024 * 1024
@@ -266,7 +266,7 @@ test('above half of the buffer waiting spans are compressed, and arrive as they 
   t.ok(collector.requests.some(({ headers }) => headers['content-encoding'] === 'gzip'))
 })
 
-test('a collector that takes no gzip still gets what was compressed', async (t) => {
+test('a collector without gzip still gets spans that were compressed', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = ({ headers }) => ({ status: headers['content-encoding'] === 'gzip' ? 415 : 200 })
   await collector.down()
@@ -284,7 +284,7 @@ test('a collector that takes no gzip still gets what was compressed', async (t) 
 })
 
 // M02, M04, M05
-test('a span that a user overfills stays within its limits', async (t) => {
+test('a span with too much data stays within its limits', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())

@@ -19,7 +19,7 @@ function holding () {
   return { processor, read: () => JSON.stringify(spans.map(({ attributes, events, links, resource }) => ({ attributes, events, links, resource: resource.attributes }))) }
 }
 
-test('what a span processor holds, and a collector of light-trace/testing gets', async (t) => {
+test('span processors and collectors of light-trace/testing do not get omitted attributes', async (t) => {
   const run = async (trace) => {
     const { processor, read } = holding()
     const collector = createCollector()
@@ -37,7 +37,7 @@ test('what a span processor holds, and a collector of light-trace/testing gets',
   omitsAll(t, collected)
 })
 
-test('what an SDK makes the spans of: all that light-trace says to them', async (t) => {
+test('the spans of an SDK do not get omitted attributes from light-trace', async (t) => {
   const run = async (trace) => {
     const { processor, read } = holding()
     await markedApp({ tracerProvider: new BasicTracerProvider({ spanProcessors: [processor] }), logs: true, metrics: false, ...trace })
@@ -48,7 +48,7 @@ test('what an SDK makes the spans of: all that light-trace says to them', async 
   t.same(keysIn(await run({ omitAttributes: OMITTED }), ours), [])
 })
 
-test('standard output: OTLP lines and the tree', async (t) => {
+test('OTLP lines and the tree on standard output have no omitted attributes', async (t) => {
   await Promise.all(['otlp/stdout', 'console'].map(async (exporter) => {
     const trace = { exporter, logs: { export: exporter }, metrics: { exporter: exporter === 'console' ? 'none' : exporter } }
     const traces = [trace, { ...trace, omitAttributes: OMITTED }]
@@ -62,7 +62,7 @@ test('standard output: OTLP lines and the tree', async (t) => {
   }))
 })
 
-test("metrics that another package's MeterProvider records", async (t) => {
+test("metrics in another package's MeterProvider have no omitted attributes", async (t) => {
   const seen = []
   const record = (value, attributes) => { seen.push(attributes) }
   const instrument = { add: record, record, addCallback () {}, removeCallback () {} }
@@ -77,7 +77,7 @@ test("metrics that another package's MeterProvider records", async (t) => {
   t.same(keysIn(JSON.stringify(seen.filter((attributes) => !('meter.said' in attributes)))), [])
 })
 
-test('what several attributes were observed for is added up where they become one series', async (t) => {
+test('observed values are added up if omitted attributes make them one series', async (t) => {
   const last = async (app) => {
     const queues = app.lightTrace.meterProvider.getMeter('own').createObservableUpDownCounter('waiting')
     queues.addCallback((result) => { for (const [user, value] of [['a', 2], ['b', 3]]) result.observe(value, { 'app.user': user, queue: 'mail' }) })

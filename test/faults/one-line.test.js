@@ -16,7 +16,7 @@ async function appWith (t, url, lines) {
   return app
 }
 
-test('a collector that varies its status is one line for each class', async (t) => {
+test('a collector with varying statuses logs one line per class of failure', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = (request, number) => ({ status: [400, 401, 403, 404, 405, 415, 422, 500, 501, 505, 507, 599][number % 12], body: `answer ${number}`, headers: { 'content-type': 'text/plain' } })
   const lines = []
@@ -31,7 +31,7 @@ test('a collector that varies its status is one line for each class', async (t) 
 })
 
 for (const [what, down, expected] of [['is not there', true, /ECONNREFUSED/], ['answers with a web page', false, /web page/]]) {
-  test(`twenty apps whose collector ${what} are one line, through the first one's logger`, async (t) => {
+  test(`twenty apps whose collector ${what} log one line, with the logger of the first one`, async (t) => {
     const collector = await startFakeCollector(t)
     collector.script = [{ body: '<html>', headers: { 'content-type': 'text/html' } }]
     if (down) await collector.down()
@@ -47,12 +47,12 @@ for (const [what, down, expected] of [['is not there', true, /ECONNREFUSED/], ['
       for (const { msg } of lines) kinds.add(msg.replace(/\d+/g, 'n'))
     }
     t.match(logs[0][0], { code: 'LT_WARN_LOSS', msg: expected })
-    t.equal(logs.flat().length, kinds.size, 'one of a kind')
+    t.equal(logs.flat().length, kinds.size, 'one of each kind')
     t.same(logs.slice(1).flat(), [])
   })
 }
 
-test('two collectors are two lines', async (t) => {
+test('two collectors log two lines', async (t) => {
   const lines = []
   for (let i = 0; i < 2; i++) {
     const collector = await startFakeCollector(t)

@@ -50,7 +50,7 @@ async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }
   t.equal(identity(), 0)
   const stalledMs = delay.max / 1e6
   const [noticedAfterMs] = collector.noticedAfterMs
-  t.ok(noticedAfterMs <= NOTICED_WITHIN_MS + stalledMs, `noticed after ${noticedAfterMs} ms, the loop stood for ${stalledMs} ms`)
+  t.ok(noticedAfterMs <= NOTICED_WITHIN_MS + stalledMs, `noticed after ${noticedAfterMs} ms, the loop was blocked for ${stalledMs} ms`)
   const lost = lostIds(subject, collector)
   t.equal(lost.length, stats.dropped.queue_full ?? 0, 'each loss is counted')
   // The buffer has to take all spans until the return is noticed, while the collector on a busy machine answers, and while this process
@@ -58,7 +58,7 @@ async function outage (t, { seconds, perSecond, maxBytes, how, loadSeconds = 1 }
   const waitedMs = Math.min(noticedAfterMs + collector.answeringMs + stalledMs, loadSeconds * 1000)
   const beyondBuffer = Math.max(0, perSecond * waitedMs / 1000 - maxBytes / 2 / SPAN_BYTES)
   const lostAfter = lost.filter((n) => n > lastBefore).length
-  t.ok(lostAfter <= beyondBuffer, `${lostAfter} spans were lost while the collector was there, ${Math.ceil(beyondBuffer)} had no room; it answered for ${Math.round(collector.answeringMs)} ms`)
+  t.ok(lostAfter <= beyondBuffer, `${lostAfter} spans were lost while the collector was up, ${Math.ceil(beyondBuffer)} had no space; it answered for ${Math.round(collector.answeringMs)} ms`)
   return lost
 }
 
@@ -70,7 +70,7 @@ const LONGEST_S = Number(process.env.LIGHT_TRACE_OUTAGE_S ?? 30)
 for (const seconds of IS_LONG ? [3, LONGEST_S] : [1.5]) {
   // Each kind runs with a short outage. The longest outage is the same for all kinds and takes its time, so only one kind runs with it.
   for (const [what, how] of IS_LONG && seconds === 3 ? KINDS : KINDS.slice(0, seconds === LONGEST_S ? 1 : 2)) {
-    test(`a collector that ${what} for ${seconds} s, with a buffer that is full long before`, async (t) => {
+    test(`a collector that ${what} for ${seconds} s, with a full buffer, loses only spans of the outage`, async (t) => {
       // The buffer is full before the outage ends, but large enough for the second in which the return may go unnoticed.
       const lost = await outage(t, { seconds, perSecond: 2600, maxBytes: 1024 * 1024, how })
       t.ok(lost.length > 0, 'the buffer was full')
@@ -79,7 +79,7 @@ for (const seconds of IS_LONG ? [3, LONGEST_S] : [1.5]) {
 }
 
 // T02
-test('the same with a buffer that is nearly empty: nothing is lost', async (t) => {
+test('the same with a nearly empty buffer loses nothing', async (t) => {
   const lost = await outage(t, { seconds: IS_LONG ? 30 : 2, perSecond: 20, maxBytes: 4 * 1024 * 1024 })
   t.same(lost, [])
 })
@@ -87,7 +87,7 @@ test('the same with a buffer that is nearly empty: nothing is lost', async (t) =
 const RESTARTS = IS_LONG ? 50 : 3
 
 // T05
-test(`a collector that restarts ${RESTARTS} times: with 256 KiB nothing is lost that was written while it was there`, async (t) => {
+test(`a collector that restarts ${RESTARTS} times: with 256 KiB no span is lost that ended while it was up`, async (t) => {
   t.setTimeout(300_000)
   const collector = new CollectorProcess(t)
   await collector.up()

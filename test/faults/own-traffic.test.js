@@ -15,7 +15,7 @@ async function settled (app) {
 }
 
 // A06
-test('with outbound calls traced, idling and flushing makes no span', async (t) => {
+test('with traced outbound calls, idling and flushing create no span', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -33,7 +33,7 @@ test('with outbound calls traced, idling and flushing makes no span', async (t) 
 })
 
 // P10
-test('an app that is its own collector does not trace itself into a loop', async (t) => {
+test('an app that is its own collector does not trace its exports in a loop', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   const received = []
@@ -79,7 +79,7 @@ async function gatewayThatGotASpan (t, options, answer) {
   return { url, spans: () => gateway.lightTrace.stats().spans }
 }
 
-test('a second app in the process that collects for the first one makes no span of it', async (t) => {
+test('a second app in the process that is the first one\'s collector creates no span for the exports', async (t) => {
   const { spans } = await gatewayThatGotASpan(t, {}, 200)
   t.match(spans(), { started: 1, accepted: 0, unsampled: 1 })
 })
@@ -92,7 +92,7 @@ const suspicious = {
   'samples by an object': { sampler: { shouldSample: () => ({ decision: 2 }), toString: () => 'all' }, trustIncoming: false }
 }
 for (const [what, options] of Object.entries(suspicious)) {
-  test(`an app that ${what} makes no span of the spans that its own process sends it`, { skip: options.keep !== undefined && without('keep') }, async (t) => {
+  test(`an app that ${what} creates no span for exports of its own process`, { skip: options.keep !== undefined && without('keep') }, async (t) => {
     const { url, spans } = await gatewayThatGotASpan(t, options, 400)
     t.equal(spans().accepted, 0)
     // A foreign client that sends the same flags is traced.

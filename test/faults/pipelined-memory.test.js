@@ -10,7 +10,7 @@ const GET = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
 // Ended objects in the old generation must not refer to later ones, or V8 would move each later request there, too.
 for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exporter: 'none' } }], ['not sampled', { sampler: 'always_off' }], ['with `blockedLoop`', { blockedLoop: true }]]) {
-  test(`pipelined requests, ${what}, are forgotten by the collections of the young generation`, async (t) => {
+  test(`pipelined requests, ${what}, are freed by collections of the young generation`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, trace) => {
       const app = Fastify({ forceCloseConnections: true })
       await app.register(lightTrace, { exporter: 'none', ...trace })
@@ -31,6 +31,6 @@ for (const [what, trace] of [['recorded', {}], ['with metrics', { metrics: { exp
     const before = await old()
     await clients.send(20_000, () => GET)
     const bytes = (await old() - before) / 20_000
-    t.ok(bytes < 400, `${Math.round(bytes)} bytes of each request got old`)
+    t.ok(bytes < 400, `${Math.round(bytes)} bytes of each request reached the old generation`)
   })
 }

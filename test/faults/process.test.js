@@ -8,7 +8,7 @@ const { runInChild } = require('../support/child')
 const { unusedUrl, oneRequest } = require('../support/scenarios')
 
 // L05, L10
-test('a process that has nothing more to do delivers its spans and exits', async (t) => {
+test('a process without further work delivers its spans and exits', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said, stderr } = await runInChild(t, oneRequest, { args: [collector.url] }).exit
   t.equal(code, 0)
@@ -17,7 +17,7 @@ test('a process that has nothing more to do delivers its spans and exits', async
   t.equal(stderr, '')
 })
 
-test('an exit code that was set stays', async (t) => {
+test('an exit code that was set is kept', async (t) => {
   const collector = await startFakeCollector(t)
   const { code } = await runInChild(t, async ({ Fastify, lightTrace }, url) => {
     const app = Fastify()
@@ -32,21 +32,21 @@ test('an exit code that was set stays', async (t) => {
 // If the process waited for this time, it would be killed before.
 const TOO_LONG_MS = 600_000
 
-test('nobody to take the spans: the process exits without waiting and says so', async (t) => {
+test('without a collector the process exits without waiting, and logs the loss', async (t) => {
   const { code, stderr } = await runInChild(t, oneRequest, { args: [await unusedUrl(), { closeTimeoutMs: TOO_LONG_MS }] }).exit
   t.equal(code, 0)
   t.match(stderr, /LT_WARN_LOSS/)
   t.match(stderr, /exits with 1 span /)
 })
 
-test('a collector that hangs holds the exit for the close timeout at most', async (t) => {
+test('a hanging collector delays the exit by the close timeout at most', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const { code } = await runInChild(t, oneRequest, { args: [collector.url, { closeTimeoutMs: 300, exporter: { url: collector.url, timeoutMs: TOO_LONG_MS } }] }).exit
   t.equal(code, 0)
 })
 
-test('an app that waits for its collector to come back may exit', async (t) => {
+test('an app that waits for its collector to come back can exit', async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, closeTimeoutMs) => {
     const app = Fastify()
     await app.register(lightTrace, { exporter: { url }, closeTimeoutMs })
@@ -62,7 +62,7 @@ test('an app that waits for its collector to come back may exit', async (t) => {
   t.equal(said[1], 'nothing is left')
 })
 
-test('an idle connection to the collector keeps nothing alive', async (t) => {
+test('an idle connection to the collector does not keep the process alive', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()
@@ -75,7 +75,7 @@ test('an idle connection to the collector keeps nothing alive', async (t) => {
   t.strictSame(said, [1])
 })
 
-test('two apps share one beforeExit listener, which is gone with the spans', async (t) => {
+test('two apps share one beforeExit listener, which is removed after the spans are sent', async (t) => {
   const collector = await startFakeCollector(t)
   const { said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const apps = [Fastify(), Fastify()]
@@ -92,7 +92,7 @@ test('two apps share one beforeExit listener, which is gone with the spans', asy
   t.equal(collector.delivered.size, 2)
 })
 
-test('a beforeExit listener of the app that makes spans each time does not make us loop', async (t) => {
+test('a beforeExit listener of the app that creates spans each time causes no endless loop', async (t) => {
   const collector = await startFakeCollector(t)
   const { code } = await runInChild(t, async ({ Fastify, lightTrace }, url) => {
     const app = Fastify()
@@ -105,7 +105,7 @@ test('a beforeExit listener of the app that makes spans each time does not make 
 })
 
 // L02
-test('SIGTERM through the app\'s own close delivers everything', async (t) => {
+test('SIGTERM with a handler that closes the app delivers everything', async (t) => {
   const collector = await startFakeCollector(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()
@@ -139,7 +139,7 @@ test('process.exit does not wait', async (t) => {
 })
 
 // L06
-test('an uncaught exception and an unhandled rejection end the process as they would without us', async (t) => {
+test('an uncaught exception or unhandled rejection ends the process as without light-trace', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   for (const how of ['throw', 'reject']) {
@@ -156,7 +156,7 @@ test('an uncaught exception and an unhandled rejection end the process as they w
 })
 
 // L09
-test('close without a collector does not wait for it and says what was lost', async (t) => {
+test('close without a collector does not wait, and logs the loss', async (t) => {
   const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, closeTimeoutMs) => {
     const app = Fastify()
     await app.register(lightTrace, { exporter: { url }, closeTimeoutMs })
@@ -170,7 +170,7 @@ test('close without a collector does not wait for it and says what was lost', as
 })
 
 // L11
-test('in a cluster each worker has ids and an instance of its own', async (t) => {
+test('each worker of a cluster has its own ids and its own instance', async (t) => {
   const collector = await startFakeCollector(t)
   const { code } = await runInChild(t, async ({ Fastify, lightTrace }, url) => {
     const cluster = require('node:cluster')
@@ -191,7 +191,7 @@ test('in a cluster each worker has ids and an instance of its own', async (t) =>
 })
 
 // L12
-test('neither loading nor registering the package adds a handle or a listener to the process', async (t) => {
+test('loading and registering the package adds no handle and no listener to the process', async (t) => {
   const collector = await startFakeCollector(t)
   const { said } = await runInChild(t, async ({ say, Fastify, root }, url) => {
     await Fastify().ready()
@@ -205,7 +205,7 @@ test('neither loading nor registering the package adds a handle or a listener to
 })
 
 // L13
-test('a worker thread that ends delivers; one that is terminated harms nobody', async (t) => {
+test('a worker thread that ends delivers its spans, and one that is terminated does no harm', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ say, root }, url) => {
     const { Worker } = require('node:worker_threads')

@@ -31,7 +31,7 @@ function through (t, proxyUrl, collector, more = {}) {
   return startExporter(t, { url, ...more, exporter: { proxy, headers, ca: exporter.ca, ...more.exporter } })
 }
 
-test('a proxy that says back the password that it refuses is quoted without it', async (t) => {
+test('a proxy that repeats the rejected password is quoted without it', async (t) => {
   const collector = await startFakeCollector(t, { tls: server })
   for (const said of ['secretword', 'SecretWord', 'secret\0word', 'secret\x1bword', 'secret\x7fword', 'c2VjcmV0d29yZA==']) {
     const proxy = net.createServer((socket) => {
@@ -52,7 +52,7 @@ test('a proxy that says back the password that it refuses is quoted without it',
 
 // T28
 for (const [kind, tls] of KINDS) {
-  test(`${kind}: spans go through the proxy, over one connection, which is kept`, async (t) => {
+  test(`${kind}: spans go through the proxy over one kept connection`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t)
     const { exporter, stats, write } = through(t, proxy.url, collector)
@@ -72,7 +72,7 @@ for (const [kind, tls] of KINDS) {
     t.notOk('proxy-authorization' in collector.requests[0].headers)
   })
 
-  test(`${kind}: the proxy's user and password are sent to it, to nobody else, and are never logged`, async (t) => {
+  test(`${kind}: the proxy's user and password are sent only to the proxy, and never logged`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t, { auth: 'us er:p@ss' })
     const withUser = (user) => proxy.url.replace('http://', `http://${user}@`)
@@ -95,7 +95,7 @@ for (const [kind, tls] of KINDS) {
     t.match(JSON.stringify(wrong.logged), /through the proxy http:\/\/127\.0\.0\.1:\d+/)
   })
 
-  test(`${kind}: a proxy that is gone costs nothing when it is back`, async (t) => {
+  test(`${kind}: an outage of the proxy loses nothing`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t)
     const { exporter, stats, write, identity, logged } = through(t, proxy.url, collector, { buffer: { flushDelayMs: 10 } })
@@ -112,7 +112,7 @@ for (const [kind, tls] of KINDS) {
     t.strictSame(collector.duplicates, [])
   })
 
-  test(`${kind}: a proxy that answers nothing, or 503, delays the spans`, async (t) => {
+  test(`${kind}: a proxy that does not answer, or answers 503, delays the spans`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t)
     const { stats, write, identity, exporter } = through(t, proxy.url, collector, { buffer: { flushDelayMs: 10 }, exporter: { timeoutMs: 200 } })
@@ -130,7 +130,7 @@ for (const [kind, tls] of KINDS) {
     t.equal(identity(), 0)
   })
 
-  test(`${kind}: a collector that is gone behind the proxy is one that is gone`, async (t) => {
+  test(`${kind}: a collector that is down behind the proxy counts as down`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t)
     const { stats, write, identity, exporter } = through(t, proxy.url, collector, { buffer: { flushDelayMs: 10 } })
@@ -159,7 +159,7 @@ test('the collector\'s certificate is verified through the tunnel', async (t) =>
   t.equal(stats.dropped.shutdown_deadline, 3)
 })
 
-test('what a proxy says before the tunnel is open is not taken for the collector', async (t) => {
+test('an answer of the proxy before the tunnel is open does not count as the collector\'s', async (t) => {
   const answers = ['SSH-2.0-OpenSSH_9\r\n\r\n', 'HTTP/1.1 200 OK\r\n\r\nhello', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(20_000)}`, 'HTTP/1.1 301 Moved\r\nlocation: /\r\n\r\n', '']
   const collector = await startFakeCollector(t, { tls: server })
   for (const answer of answers) {
@@ -179,7 +179,7 @@ test('what a proxy says before the tunnel is open is not taken for the collector
 })
 
 for (const echo of ['us3r:p4ss/word', 'p4ss\\/word', 'p4ss%2Fword', 'Basic dXMzcjpwNHNzL3dvcmQ=', 'dXMzcjpwNHNzL3dvcmQ']) {
-  test(`a proxy that says '${echo}' back in its status line is not quoted with it`, async (t) => {
+  test(`a proxy that repeats '${echo}' in its status line is quoted without it`, async (t) => {
     const proxy = net.createServer((socket) => {
       socket.on('error', () => {})
       socket.on('data', () => socket.end(`HTTP/1.1 407 no ${'x'.repeat(40)}${echo}\r\n\r\n`))
@@ -204,7 +204,7 @@ function authorityFile (t) {
 
 // In a separate process, because NODE_EXTRA_CA_CERTS makes Node trust the proxy's CA and a variable makes it use proxies.
 for (const [kind, tls] of KINDS) {
-  test(`${kind}: an app behind a proxy that itself speaks TLS sends its spans and closes in order`, async (t) => {
+  test(`${kind}: an app behind a proxy with TLS sends its spans and closes normally`, async (t) => {
     const collector = await startFakeCollector(t, { tls })
     const proxy = await startProxy(t, { tls: server, auth: 'user:word' })
     const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
@@ -230,7 +230,7 @@ for (const [kind, tls] of KINDS) {
   })
 }
 
-test('metrics go the same way', { skip: without('metrics') }, async (t) => {
+test('metrics use the proxy, too', { skip: without('metrics') }, async (t) => {
   const collector = await startMetricSink(t)
   const proxy = await startProxy(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {

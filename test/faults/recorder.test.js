@@ -18,7 +18,7 @@ const VICTIMS = 10
 const STEPS = 100 // of a failed request, more than a sampled one may have
 
 // M13
-test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who waited for them`, { timeout: 300_000 }, async (t) => {
+test(`a snapshot has ${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and the requests that waited for them`, { timeout: 300_000 }, async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -69,6 +69,6 @@ test(`${CULPRITS} culprits among ${CULPRITS * REQUESTS} requests, and those who 
   for (let round = 0; round < CULPRITS; round++) {
     t.same(tracesTo(`/culprit/${round}`), [['GET /culprit/:round', 'holds the lock']], `the culprit of round ${round}`)
     t.same(tracesTo(`/victim/${round}`), Array(VICTIMS).fill(['GET /victim/:round', 'waits']), 'and its victims')
-    t.same(tracesTo(`/fails/${round}`), [['GET /fails/:round', ...Array(STEPS).fill('step')]], 'and whoever failed meanwhile, with all its steps')
+    t.same(tracesTo(`/fails/${round}`), [['GET /fails/:round', ...Array(STEPS).fill('step')]], 'and each request that failed meanwhile, with all its steps')
   }
 })

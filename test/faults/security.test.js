@@ -48,7 +48,7 @@ async function answerTo (port, ...lines) {
 }
 
 // S01–S09, CVE-2026-23886, CVE-2024-38525
-test('a traceparent that is not one starts a new trace, and nothing of it is repeated', async (t) => {
+test('an invalid traceparent starts a new trace, and nothing of it is repeated', async (t) => {
   const { port, collector } = await tracedApp(t, { routes })
   const tail = `${TRACE_ID}-${PARENT_ID}`
   const bad = [
@@ -73,7 +73,7 @@ test('a traceparent that is not one starts a new trace, and nothing of it is rep
 })
 
 // S13: inject() accepts any value
-test('a header that is no string is as good as absent', async (t) => {
+test('a header that is not a string counts as absent', async (t) => {
   const { app } = await tracedApp(t, { routes, listen: false })
   for (const value of [[GOOD, GOOD], 7, true]) {
     const answer = await app.inject({ url: '/', headers: { traceparent: value, tracestate: value, baggage: value } })
@@ -83,7 +83,7 @@ test('a header that is no string is as good as absent', async (t) => {
 })
 
 // S10, S11
-test('a tracestate out of bounds is dropped and its traceparent kept', async (t) => {
+test('a tracestate beyond its limits is dropped, and its traceparent kept', async (t) => {
   const { port } = await tracedApp(t, { routes })
   const bad = [
     Array.from({ length: 33 }, (_, i) => `k${i}=v`).join(','), `${','.repeat(10_000)}=`, `k=${'v'.repeat(8192)}`,
@@ -99,7 +99,7 @@ test('a tracestate out of bounds is dropped and its traceparent kept', async (t)
 })
 
 // S12, GHSA-8988-4f7v-96qf, CVE-2026-29181, CVE-2026-40894, the jaeger propagator's URIError
-test('a baggage of any size and shape is bounded and touches no prototype', async (t) => {
+test('a baggage of any size and shape is limited, and changes no prototype', async (t) => {
   const { port } = await tracedApp(t, { routes })
   const many = Array.from({ length: 2000 }, (_, i) => `k${i}=v`).join(',')
   for (const value of [many, '%'.repeat(8000), 'a=%zz,b=%e0%a4,c=1', '__proto__=x,constructor=x,toString=x', '=;=;,,,;', 'a=1;'.repeat(3000)]) {
@@ -115,7 +115,7 @@ test('a baggage of any size and shape is bounded and touches no prototype', asyn
 })
 
 // CVE-2026-44902: an uncaught error for a malformed request target
-test('no request target brings the process down, and its span has a bounded name', async (t) => {
+test('no request target ends the process, and its span has a bounded name', async (t) => {
   const { port, collector } = await tracedApp(t, { routes })
   const targets = ['http://', 'http://[', '//', '///', '*', '/%', '/%zz', '/%00', '/?%', '/\u00e9\u00ff', '/found/%c0%af', 'http://a b/', ':', '/#', `/${'a'.repeat(9000)}`, '/found/\\..\\x']
   for (const target of targets) await raw(port, `GET ${target} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
@@ -126,7 +126,7 @@ test('no request target brings the process down, and its span has a bounded name
 })
 
 // CVE-2023-45142, CVE-2023-47108: span names made by callers
-test('strangers cannot invent span names', async (t) => {
+test('callers cannot create span names', async (t) => {
   const { port, collector } = await tracedApp(t, { routes })
   for (let i = 0; i < 50; i++) {
     await raw(port, `GET /scan-${i} HTTP/1.1\r\nhost: h${i}.example\r\nuser-agent: agent-${i}\r\nconnection: close\r\n\r\n`)
@@ -136,7 +136,7 @@ test('strangers cannot invent span names', async (t) => {
   t.ok(names.size <= 3, [...names].join())
 })
 
-test('hosts and forwarded headers of any kind make no error and no claim', async (t) => {
+test('invalid hosts and forwarded headers cause no error and no false attribute', async (t) => {
   for (const trustProxy of [false, true]) {
     const { port, collector } = await tracedApp(t, { routes, fastify: { trustProxy } })
     const hosts = ['', '[', '[::1', 'a:b:c', 'a:99999999', '\u00e9.example', `${'h'.repeat(10_000)}`, 'evil\t.example', '%00', 'user:pass@host', '[::1%25eth0]']
@@ -152,7 +152,7 @@ test('hosts and forwarded headers of any kind make no error and no claim', async
 })
 
 // S14
-test('callers who always set the sampled flag are held to the limit', async (t) => {
+test('callers who always set the sampled flag are limited by the rate', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, trace: { limits: { sampledPerSecond: 10 } }, listen: false })
   const before = performance.now()
   for (let i = 0; i < 300; i++) await app.inject({ url: '/', headers: { traceparent: GOOD } })
@@ -165,7 +165,7 @@ test('callers who always set the sampled flag are held to the limit', async (t) 
 })
 
 // S15, S16
-test('where callers are not trusted they choose neither ids nor sampling, and are linked', async (t) => {
+test('untrusted callers choose neither ids nor sampling, and are linked', async (t) => {
   const { app, collector } = await tracedApp(t, { routes, trace: { trustIncoming: false }, listen: false })
   for (let i = 0; i < 3; i++) await app.inject({ url: '/', headers: { traceparent: GOOD.replace(/01$/, '00'), tracestate: 'a=1', baggage: 'a=1' } })
   const spans = await collector.spans()
@@ -203,13 +203,13 @@ test('the secrets of the exporter are in no log, error, span or dump', async (t)
     JSON.stringify(app.lightTrace.tracer.settings ?? {})
   ].join('\n')
   await app.close()
-  t.ok(lines.some((line) => line.includes('LT_WARN_LOSS')), 'something was told')
+  t.ok(lines.some((line) => line.includes('LT_WARN_LOSS')), 'something was logged')
   for (const secret of SECRETS) t.notMatch(dump, secret)
   t.equal(collector.requests[0].headers['x-api-key'], 'api-key-1234')
   t.equal(collector.requests[0].headers.authorization, `Basic ${Buffer.from('service:hunter2').toString('base64')}`)
 })
 
-test('a wrong secret is not repeated by the error that refuses it', async (t) => {
+test('an error about an invalid secret does not repeat it', async (t) => {
   const wrong = [
     { url: 'ftp://service:hunter2@host/' }, { url: 'http://host', headers: { 'x-api-key': 'hunter2\r\nx: y' } },
     { url: 'http://host', headers: { 'hunter2\r\n': 'x' } }, { url: 'https://host', key: '-----BEGIN PRIVATE KEY-----\nhunter2\n' }
@@ -223,7 +223,7 @@ test('a wrong secret is not repeated by the error that refuses it', async (t) =>
   }
 })
 
-test('what a collector says reaches the log as one harmless line', async (t) => {
+test('a collector\'s message is logged as one harmless line', async (t) => {
   const lines = []
   const collector = await startFakeCollector(t)
   const hostile = '\u001b[31mfatal\u001b[0m\r\n{"level":60,"msg":"forged"}\u202e\u0000'
@@ -246,7 +246,7 @@ test('what a collector says reaches the log as one harmless line', async (t) => 
   t.notMatch(app.lightTrace.stats().lastError, /[\r\n]/)
 })
 
-test('attributes with the names of prototypes are attributes', async (t) => {
+test('attributes with the names of prototypes are ordinary attributes', async (t) => {
   const { collector, options } = await collectorFor(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -262,7 +262,7 @@ test('attributes with the names of prototypes are attributes', async (t) => {
   t.equal(Object.prototype.x, undefined)
 })
 
-test('the package makes no code from strings', async (t) => {
+test('the package creates no code from strings', async (t) => {
   const lib = path.join(__dirname, '../../lib')
   const files = fs.readdirSync(lib, { recursive: true }).filter((file) => file.endsWith('.js'))
   t.ok(files.length > 80)

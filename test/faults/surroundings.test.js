@@ -14,7 +14,7 @@ const TIMEOUT_MS = 1000 // of a request to the collector
 const LONGER_MS = 1300
 
 // L17
-test('a process that was stopped while it sent goes on as if nothing had been', async (t) => {
+test('a process that was stopped during a request to the collector continues without loss', async (t) => {
   const collector = await startFakeCollector(t)
   let answer
   collector.script = () => ({ after: new Promise((resolve) => { answer = resolve }) })
@@ -73,7 +73,7 @@ test('a blocked event loop is not taken for a slow collector', async (t) => {
 })
 
 // T29
-test('without a free file descriptor spans wait for one', async (t) => {
+test('without a free file descriptor, spans wait for one', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
@@ -102,7 +102,7 @@ test('without a free file descriptor spans wait for one', async (t) => {
   t.equal(said[1], 1)
 })
 
-test('without a free file descriptor a caller that is not trusted is traced as ever', async (t) => {
+test('without a free file descriptor, an untrusted caller is still traced', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const fs = require('node:fs')
@@ -129,7 +129,7 @@ test('without a free file descriptor a caller that is not trusted is traced as e
 })
 
 // T11
-test('a collector whose process is stopped costs a timeout; its spans come when it goes on', async (t) => {
+test('a stopped collector process costs one timeout, and its spans arrive when it continues', async (t) => {
   const collector = runInChild(t, ({ say }) => {
     const server = require('node:http').createServer((req, res) => req.resume().on('end', () => res.end()))
     server.listen(0, '127.0.0.1', () => say(server.address().port))
@@ -157,7 +157,7 @@ test('a collector whose process is stopped costs a timeout; its spans come when 
 
 // A09
 for (const flags of [['--frozen-intrinsics'], ['--disable-proto=throw'], ['--disable-proto=delete'], ['--max-old-space-size=64']]) {
-  test(`works under ${flags}`, async (t) => {
+  test(`light-trace works under ${flags}`, async (t) => {
     const collector = await startFakeCollector(t)
     const { code, stderr } = await runInChild(t, oneRequest, { args: [collector.url], nodeArgs: flags }).exit
     t.equal(code, 0, stderr)
@@ -165,7 +165,7 @@ for (const flags of [['--frozen-intrinsics'], ['--disable-proto=throw'], ['--dis
   })
 }
 
-test('works where Object.prototype is polluted', async (t) => {
+test('light-trace works if Object.prototype is polluted', async (t) => {
   const collector = await startFakeCollector(t)
   const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     Object.assign(Object.prototype, {
@@ -185,7 +185,7 @@ test('works where Object.prototype is polluted', async (t) => {
 
 // In earlier versions Node itself would fail, because these are its own options.
 for (const pollution of [{ path: '/nowhere' }, { localAddress: '203.0.113.1' }, { timeout: 5 }]) {
-  test(`connects where Object.prototype is polluted with ${Object.keys(pollution)}`, async (t) => {
+  test(`it connects if Object.prototype is polluted with ${Object.keys(pollution)}`, async (t) => {
     const collector = await startFakeCollector(t)
     const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, pollution) => {
       const app = Fastify()
@@ -202,7 +202,7 @@ for (const pollution of [{ path: '/nowhere' }, { localAddress: '203.0.113.1' }, 
 }
 
 // A10: Node 25 and later restrict the network
-test('without the permission to connect the app is served and it is logged once', async (t) => {
+test('without permission to connect, the app is served and it is logged once', async (t) => {
   if (Number(process.versions.node.split('.')[0]) < 25) return t.pass('this Node does not restrict the network')
   const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const app = Fastify()
@@ -221,7 +221,7 @@ test('without the permission to connect the app is served and it is logged once'
   t.equal(stderr.match(/LT_WARN_PERMISSION/g).length, 1)
 })
 
-test('where Error.prototype is frozen after the start, losses are warnings as ever', async (t) => {
+test('if Error.prototype is frozen after the start, losses are still warnings', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     process.on('warning', ({ name, code, message }) => say({ name, code, message }))
     const app = Fastify()

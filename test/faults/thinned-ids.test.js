@@ -11,7 +11,7 @@ const { idOf, thresholdOf, randomOf, appWithout, serve, comeBack, identity, isTr
 
 setTimeout(240_000) // it needs 20 s of CPU, which may take more than a minute on a busy machine
 
-test('two services that lost their collectors keep the same traces', async (t) => {
+test('two services whose collectors are down keep the same traces', async (t) => {
   const back = await appWithout(t, { trace: { buffer: { maxBytes: 128 * 1024 } } })
   const front = await appWithout(t, {
     routes: (app) => app.get('/', async (request) => (await back.app.inject({ url: '/cart', headers: { traceparent: request.trace.traceparent } })).body)
@@ -30,7 +30,7 @@ test('two services that lost their collectors keep the same traces', async (t) =
   isTrueSum(t, inBack, 2500, 'back')
 })
 
-test('a sampler\'s own threshold is counted with', async (t) => {
+test('thinning includes a sampler\'s own threshold', async (t) => {
   const { app, collector } = await appWithout(t, { trace: { sampler: 0.25, trustIncoming: false } })
   for (let i = 0; i < 8000; i++) {
     await app.inject('/cart')
@@ -39,7 +39,7 @@ test('a sampler\'s own threshold is counted with', async (t) => {
   await comeBack(app, collector)
   const { thinned, dropped } = app.lightTrace.stats().spans
   t.same(dropped, {})
-  t.ok(thinned > 500, `${thinned} spans gave way`)
+  t.ok(thinned > 500, `${thinned} spans were thinned`)
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), 8000, '/cart')
 })
 
@@ -51,7 +51,7 @@ const CHOSEN = {
   'a caller who has one id': () => ({ traceparent: `00-${'ff'.repeat(16)}-00f067aa0ba902b7-01` })
 }
 for (const [who, headersOf] of Object.entries(CHOSEN)) {
-  test(`${who}: the buffer holds, and what is exported does not stand for much more than there was`, async (t) => {
+  test(`${who}: the buffer stays within its limit, and exported spans do not represent many more than there were`, async (t) => {
     const { app, collector } = await appWithout(t)
     let most = 0
     for (let i = 0; i < 3000; i++) {

@@ -16,7 +16,7 @@ const { idOf, thresholdOf, randomOf, appWithout, shop, ask, serve, comeBack, ide
 setTimeout(240_000) // it needs 20 s of CPU, which may take more than a minute on a busy machine
 
 // T36
-test('after an outage of twenty buffers a sum over the spans is right for each route and each part of the outage', async (t) => {
+test('after an outage of twenty buffers, the sum over the spans is right for each route and each part of the outage', async (t) => {
   const { app, collector, lines } = await appWithout(t)
   const requests = 10_000
   const truth = new Map()
@@ -31,7 +31,7 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
   const { thinned, dropped, delivered } = app.lightTrace.stats().spans
   t.same(dropped, {})
   t.equal(collector.delivered.size, delivered)
-  t.ok(thinned > 5 * delivered, `${thinned} spans gave way to ${delivered}`)
+  t.ok(thinned > 5 * delivered, `${thinned} spans were thinned, ${delivered} delivered`)
   const numbers = new Map(Array.from({ length: requests }, (_, i) => [idOf(i), i]))
   for (const [key, count] of truth) {
     const [route, part] = key.split(' ')
@@ -43,13 +43,13 @@ test('after an outage of twenty buffers a sum over the spans is right for each r
   const steps = collector.spans.filter(({ name }) => name === 'price')
   isTrueSum(t, steps, truth.get('/cart 0') + truth.get('/cart 1') + truth.get('/cart 2') + truth.get('/cart 3'), 'steps')
   t.ok(steps.filter(({ traceId }) => carts.has(traceId)).length > 0.9 * steps.length)
-  t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold asks for')
+  t.ok(collector.spans.every((span) => randomOf(span) >= thresholdOf(span) - 1e-9), 'each trace has the randomness that its threshold requires')
   t.match(lines.filter(({ msg }) => /the buffer is full/.test(msg)), [{ code: 'LT_WARN_LOSS', msg: /^the buffer is full: \d+ spans dropped as whole traces; the rest carry an adjusted sampling threshold \(each now represents up to \d+ times as many\)/ }])
   // Spans that are thinned in the background while the collector returns may be counted in a separate line.
   t.match(lines.find(({ code }) => code === 'LT_WARN_RECOVERED'), { msg: /; [1-9]\d* spans lost/ })
 })
 
-test('failed requests go last, whole, and stand for themselves, also one that the first flush has put into a chunk of its own', async (t) => {
+test('failed requests are thinned last, complete, and represent only themselves, including one in the first flush\'s chunk', async (t) => {
   const { app, collector } = await appWithout(t)
   const urlOf = (i) => i % 200 === 0 ? '/fail' : '/cart'
   const asked = await serve(app, 2000, urlOf, { pauseAfterFirst: () => collector.until(() => app.lightTrace.stats().exports.failed > 0) })
@@ -61,7 +61,7 @@ test('failed requests go last, whole, and stand for themselves, also one that th
 })
 
 // T37
-test('a flood of failures is thinned too: the budget holds, and the others are still there', async (t) => {
+test('a flood of failures is thinned, too: the budget holds, and other requests remain', async (t) => {
   const { app, collector } = await appWithout(t)
   const asked = await serve(app, 3000, (i) => i % 20 === 0 ? '/cart' : '/fail')
   t.ok(app.lightTrace.stats().buffer.bytes <= 256 * 1024)
@@ -71,7 +71,7 @@ test('a flood of failures is thinned too: the budget holds, and the others are s
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /cart'), asked.get('/cart'), '/cart')
 })
 
-test('slow requests that `keep` exports come out too, whether or not the sampler had taken them', async (t) => {
+test('slow requests that `keep` exports arrive, whether or not the sampler took them', async (t) => {
   const { app, collector } = await appWithout(t, { trace: { sampler: 0.5, trustIncoming: false, keep: { asked: true, maxPerSecond: Infinity } }, routes: (app) => app.get('/', async ({ trace }) => trace.keep('asked for')) })
   for (let i = 0; i < 3000; i++) {
     await app.inject('/')
@@ -83,7 +83,7 @@ test('slow requests that `keep` exports come out too, whether or not the sampler
 })
 
 // T37
-test('one span a batch, spans of megabytes, and ids that always stay: little is done at once, and the budget holds', async (t) => {
+test('with one span per batch, spans of megabytes, or ids that always stay, each step is short and the budget holds', async (t) => {
   process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE = '1'
   t.teardown(() => { delete process.env.OTEL_BSP_MAX_EXPORT_BATCH_SIZE })
   const { app, collector } = await appWithout(t, {
@@ -104,11 +104,11 @@ test('one span a batch, spans of megabytes, and ids that always stay: little is 
   await comeBack(app, collector)
   t.equal(identity(app.lightTrace.stats()), 0)
   isTrueSum(t, collector.spans.filter(({ name }) => name === 'GET /items/:id'), asked, '/items')
-  t.ok(app.lightTrace.stats().spans.dropped.queue_full <= 40, 'the long ones')
+  t.ok(app.lightTrace.stats().spans.dropped.queue_full <= 40, 'the long spans')
 })
 
 // T36
-test('two applications whose collector is killed, a process of its own: each has its sums when it is back', { timeout: 120_000 }, async (t) => {
+test('two applications whose collector process is killed have true sums when it is back', { timeout: 120_000 }, async (t) => {
   const collector = new CollectorProcess(t)
   await collector.up({ saysSpans: true })
   const apps = await Promise.all(['orders', 'stock'].map(async (serviceName) => {
@@ -135,7 +135,7 @@ test('two applications whose collector is killed, a process of its own: each has
     const stats = apps[i].lightTrace.stats()
     t.equal(identity(stats), 0)
     t.same(stats.spans.dropped, {})
-    t.ok(stats.spans.thinned > requests / 2, `${stats.spans.thinned} gave way`)
+    t.ok(stats.spans.thinned > requests / 2, `${stats.spans.thinned} were thinned`)
     // Spans that were received but not acknowledged arrived twice, perhaps with a different threshold the second time.
     const byId = new Map(collector.spans.map((span) => [span.spanId, span]))
     const spans = [...byId.values()].filter((span) => span.service === service)
@@ -146,7 +146,7 @@ test('two applications whose collector is killed, a process of its own: each has
 })
 
 // T36
-test('SIGTERM while a full buffer is being thinned: the process ends in time, and all is counted', { skip: process.platform === 'win32' && 'Windows ends a process without a signal' }, async (t) => {
+test('SIGTERM while a full buffer is thinned ends the process in time, and everything is counted', { skip: process.platform === 'win32' && 'Windows ends a process without a signal' }, async (t) => {
   const port = await freePort()
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, port) => {
     const app = Fastify()
@@ -169,7 +169,7 @@ test('SIGTERM while a full buffer is being thinned: the process ends in time, an
   t.equal(await child.said(), 'full')
   child.kill('SIGTERM')
   const spans = await child.said()
-  t.ok(spans.thinned > 1000, `${spans.thinned} gave way`)
+  t.ok(spans.thinned > 1000, `${spans.thinned} were thinned`)
   t.ok(spans.dropped.shutdown_deadline > 0)
   t.equal(identity({ spans }), 0)
   t.equal((await child.exit).code, 0)

@@ -26,7 +26,7 @@ async function send (t, serverTls, exporterOptions) {
   return { collector, ...subject }
 }
 
-test('a collector whose certificate is signed by the given authority gets spans', async (t) => {
+test('a collector with a certificate of the given authority gets spans', async (t) => {
   const { collector, stats } = await send(t, server, { ca: ca.cert })
   t.equal(stats.delivered, 3)
   t.equal(collector.requests.length, 1)
@@ -40,7 +40,7 @@ const unacceptable = {
   'for another host': [makeCertificate({ issuer: ca, hosts: ['collector.example'] }), { ca: ca.cert }]
 }
 for (const [which, [itsTls, options]] of Object.entries(unacceptable)) {
-  test(`a collector with a certificate ${which} gets nothing; the spans wait, and it is logged once`, async (t) => {
+  test(`a collector with a certificate ${which} gets nothing, and the spans wait with one log line`, async (t) => {
     const { collector, stats, exporter, logged } = await send(t, itsTls, options)
     t.equal(collector.requests.length, 0)
     t.equal(exporter.queued + exporter.inFlight, 3)
@@ -51,13 +51,13 @@ for (const [which, [itsTls, options]] of Object.entries(unacceptable)) {
   })
 }
 
-test('a collector that asks for a certificate gets ours', async (t) => {
+test('a collector that asks for a client certificate gets ours', async (t) => {
   const { stats } = await send(t, strict, { ca: ca.cert, cert: client.cert, key: client.key })
   t.equal(stats.lastError, null)
   t.equal(stats.delivered, 3)
 })
 
-test('without the certificate that a collector asks for the spans wait', async (t) => {
+test('without the client certificate that a collector asks for, spans wait', async (t) => {
   const collector = await startFakeCollector(t, { tls: strict })
   const { exporter, stats, write, identity } = startExporter(t, { url: collector.url, exporter: { ca: ca.cert }, closeTimeoutMs: 500 })
   write(3)
@@ -69,7 +69,7 @@ test('without the certificate that a collector asks for the spans wait', async (
   t.equal(identity(), 0)
 })
 
-test('TLS towards a server without it, and the reverse, are failed connections', async (t) => {
+test('TLS to a server without it, or the reverse, is a failed connection', async (t) => {
   const plain = await startFakeCollector(t)
   const secure = await startFakeCollector(t, { tls: server })
   for (const url of [plain.url.replace('http:', 'https:'), secure.url.replace('https:', 'http:')]) {
@@ -109,7 +109,7 @@ test('certificates are parsed at start, not for each connection', async (t) => {
   t.equal(parsed, 0)
 })
 
-test('a connection after the first takes up its session', async (t) => {
+test('a later connection resumes the TLS session', async (t) => {
   const collector = await startFakeCollector(t, { tls: server })
   collector.script = [{ headers: { connection: 'close' } }]
   const { connect } = tls

@@ -32,51 +32,51 @@ const TAIL_GATE = '--feature-gates=processor.tailsamplingprocessor.usetracestate
 const QUIET = { telemetry: { metrics: { level: 'none' } } } // otherwise each would listen on port 8888
 
 for (const [names, flags = []] of [[['agent.yaml']], [['gateway.yaml'], [TAIL_GATE]], [['gateway.yaml', 'gateway.clickhouse.yaml'], [TAIL_GATE]]]) {
-  test(`${names.join(' and ')}: what compose mounts is valid as it is`, async (t) => {
+  test(`${names.join(' and ')}: the mounted configuration is valid unchanged`, async (t) => {
     const { code, output } = await run(COLLECTOR_OTELCOL, ['validate', ...names.map((name) => `--config=${join(FLEET, name)}`), ...flags], { env: { ...process.env, CLICKHOUSE_PASSWORD: 'secret' }, deadlineMs: DEADLINE_MS })
     t.same({ code, output }, { code: 0, output: '' })
   })
 }
 
-test('an agent and two gateways: whole traces come to one gateway, and sums at the end are those of the requests', async (t) => {
+test('an agent and two gateways: each trace is complete at one gateway, and the final sums match the requests', async (t) => {
   const { sinks, startAgent } = await startGateways(t)
   const { url } = await startAgent()
   const { app, seen } = await sampledApp(t, { exporter: { url }, sampler: 0.25 })
   await ask(app, REQUESTS)
   await app.lightTrace.flush()
   const { delivered, accepted } = app.lightTrace.stats().spans
-  t.equal(delivered, accepted, 'the agent took everything')
+  t.equal(delivered, accepted, 'the agent accepted everything')
 
   const sampled = seen.filter(({ isFailed, isSampled }) => isSampled && !isFailed)
   t.same([seen.length, seen.filter(({ isFailed }) => isFailed).length], [REQUESTS, FAILED])
   const counted = () => sum(sinks.flatMap(callsOf))
   await until(() => counted().all >= sampled.length * 4 + FAILED, () => `span metrics: ${JSON.stringify(counted())}`)
-  t.same(counted(), { all: sampled.length * 4 + FAILED, failed: FAILED }, 'span metrics: a span counts as many as it stands for, the failed ones once')
+  t.same(counted(), { all: sampled.length * 4 + FAILED, failed: FAILED }, 'span metrics: a span counts for all spans that it represents, failed ones once')
   t.ok(Math.abs(counted().all - REQUESTS) < ERRORS_MAX * Math.sqrt((REQUESTS - FAILED) * 3), `span metrics: ${counted().all} of ${REQUESTS}`) // a quarter is sampled; the variance of each is (1 - p) / p
 
   const taken = seen.filter(({ traceId, isFailed }) => isFailed || traceId.slice(-14) >= TAIL_THRESHOLD)
   await until(() => spansOf(sinks).length >= taken.length * 2, () => `${spansOf(sinks).length} of ${taken.length * 2} spans`)
   const servers = spansOf(sinks).filter(({ kind }) => kind === 'SERVER')
-  t.same(idsOf(servers), idsOf(taken), 'what consistent sampling says, and no other trace')
+  t.same(idsOf(servers), idsOf(taken), 'the traces of consistent sampling, and no others')
   const [failed, whole] = [true, false].map((isFailed) => servers.filter(({ status }) => (status.code === 'ERROR') === isFailed))
   const { count, deviation } = extrapolate(whole)
   t.ok(Math.abs(count - (REQUESTS - FAILED)) < ERRORS_MAX * deviation, `${count} of ${REQUESTS - FAILED} requests, by ${whole.length} spans; deviation ${deviation}`)
-  t.same([...new Set(whole.map(({ traceState }) => probabilityOf(traceState)))], [0.125], 'the tail sampler has raised the threshold of the sampler')
-  t.same(extrapolate(failed), { count: FAILED, deviation: 0 }, 'each failed request stands for itself')
+  t.same([...new Set(whole.map(({ traceState }) => probabilityOf(traceState)))], [0.125], 'the tail sampler has raised the sampler\'s threshold')
+  t.same(extrapolate(failed), { count: FAILED, deviation: 0 }, 'each failed request represents only itself')
 
   const [first, second] = sinks.map((sink) => new Set(spansOf([sink]).map(({ traceId }) => traceId)))
-  t.ok(first.size > 0 && second.size > 0, 'each gateway has a part')
-  t.notOk([...first].some((traceId) => second.has(traceId)), 'and a trace is at one')
+  t.ok(first.size > 0 && second.size > 0, 'each gateway has a share')
+  t.notOk([...first].some((traceId) => second.has(traceId)), 'each trace is at one gateway')
   t.same(idsOf(spansOf(sinks).filter(({ kind }) => kind === 'INTERNAL')), idsOf(taken), 'with its child')
 })
 
-test('an agent that is away while the buffer is thinned: sums at the end are those of all requests, and failed ones are all there', { skip: without('thinning') }, async (t) => {
+test('if the agent is down while the buffer is thinned, the final sums match all requests, and all failed ones arrive', { skip: without('thinning') }, async (t) => {
   const { sinks, startAgent } = await startGateways(t)
   const before = await startAgent()
   const { app, seen } = await sampledApp(t, { exporter: { url: before.url }, sampler: 0.5, buffer: { maxBytes: BUFFER_BYTES, flushDelayMs: 50 }, closeTimeoutMs: 1000 })
   await ask(app, REQUESTS)
   await app.lightTrace.flush()
-  t.equal(app.lightTrace.stats().spans.thinned, 0, 'nothing is thinned while the agent is there')
+  t.equal(app.lightTrace.stats().spans.thinned, 0, 'nothing is thinned while the agent is up')
   await before.stop()
   await ask(app, 3 * REQUESTS)
   await startAgent(before.address)
@@ -86,22 +86,22 @@ test('an agent that is away while the buffer is thinned: sums at the end are tho
   const failedCount = seen.filter(({ isFailed }) => isFailed).length
   t.same([seen.length, failedCount], [4 * REQUESTS, 4 * FAILED])
   t.equal(accepted, 2 * seen.filter(({ isFailed, isSampled }) => isFailed || isSampled).length, 'a request and its step')
-  t.same({ delivered: delivered + thinned, rejected, dropped }, { delivered: accepted, rejected: 0, dropped: {} }, 'what was thinned and what came are all')
+  t.same({ delivered: delivered + thinned, rejected, dropped }, { delivered: accepted, rejected: 0, dropped: {} }, 'thinned and delivered spans add up')
   const arrived = () => spansOf(sinks, '/arrived/v1/traces')
   await until(() => arrived().length >= delivered, () => `${arrived().length} of ${delivered} spans`)
-  t.equal(arrived().length, delivered, 'each came once')
+  t.equal(arrived().length, delivered, 'each arrived once')
   const isFailed = ({ status }) => status.code === 'ERROR'
   const isServer = ({ kind }) => kind === 'SERVER'
   const [failed, whole] = [true, false].map((wanted) => arrived().filter((span) => isServer(span) && isFailed(span) === wanted))
-  t.same(idsOf(failed), idsOf(seen.filter(({ isFailed }) => isFailed)), 'failed requests are all there')
+  t.same(idsOf(failed), idsOf(seen.filter(({ isFailed }) => isFailed)), 'all failed requests arrived')
   const levels = countsBy(whole, ({ traceState }) => 1 / probabilityOf(traceState))
-  t.comment(`${thinned} of ${accepted} spans were thinned; requests by what they stand for: ${JSON.stringify(levels)}`)
-  t.ok(thinned > accepted / 3 && levels[2] > REQUESTS / 4 && Object.keys(levels).length > 2, 'thinned, by more than one level; of the time before the outage, nothing')
+  t.comment(`${thinned} of ${accepted} spans were thinned; requests by the number they represent: ${JSON.stringify(levels)}`)
+  t.ok(thinned > accepted / 3 && levels[2] > REQUESTS / 4 && Object.keys(levels).length > 2, 'thinned by more than one level, but not the time before the outage')
 
   const { count, deviation } = extrapolate(whole)
   const counted = () => sum(sinks.flatMap(callsOf))
   await until(() => counted().all >= count + failedCount, () => `span metrics: ${JSON.stringify(counted())}, not ${count + failedCount}`)
-  t.same(counted(), { all: count + failedCount, failed: failedCount }, 'span metrics: a span counts as many as it stands for, the failed ones once')
+  t.same(counted(), { all: count + failedCount, failed: failedCount }, 'span metrics: a span counts for all spans that it represents, failed ones once')
   isTrueSum(t, counted().all - failedCount, 4 * (REQUESTS - FAILED), deviation, `span metrics, by ${whole.length} spans`)
   const steps = extrapolate(arrived().filter(({ kind }) => kind === 'INTERNAL'))
   isTrueSum(t, steps.count, 4 * REQUESTS, steps.deviation, 'steps')
@@ -109,13 +109,13 @@ test('an agent that is away while the buffer is thinned: sums at the end are tho
   const taken = arrived().filter((span) => isServer(span) && (isFailed(span) || span.traceId.slice(-14) >= TAIL_THRESHOLD))
   const servers = () => spansOf(sinks).filter(isServer)
   await until(() => servers().length >= taken.length, () => `${servers().length} of ${taken.length} requests`)
-  t.same(idsOf(servers()), idsOf(taken), 'behind the tail sampler: what consistent sampling says, and no other trace')
+  t.same(idsOf(servers()), idsOf(taken), 'behind the tail sampler: the traces of consistent sampling, and no others')
   const tail = extrapolate(servers().filter((span) => !isFailed(span)))
   isTrueSum(t, tail.count, 4 * (REQUESTS - FAILED), tail.deviation, `behind the tail sampler, by ${servers().length - failedCount} spans`)
-  t.same(extrapolate(servers().filter(isFailed)), { count: failedCount, deviation: 0 }, 'each failed request stands for itself')
+  t.same(extrapolate(servers().filter(isFailed)), { count: failedCount, deviation: 0 }, 'each failed request represents only itself')
 })
 
-test('two services that sample everything, and one of them is thinned: behind the tail sampler the sum of each is true', { skip: without('thinning') }, async (t) => {
+test('if one of two services that sample everything is thinned, the sum of each is true behind the tail sampler', { skip: without('thinning') }, async (t) => {
   const { sinks, startAgent } = await startGateways(t)
   const address = `127.0.0.1:${await freePort()}`
   const appOf = async (serviceName, path, answer, buffer) => {
@@ -144,7 +144,7 @@ test('two services that sample everything, and one of them is thinned: behind th
   for (const [route, came] of [['/users/:id', seen], ['/stock', serversOf('/stock', '/arrived/v1/traces')]]) {
     const taken = came.filter(({ traceId }) => traceId.slice(-14) >= TAIL_THRESHOLD)
     await until(() => serversOf(route).length >= taken.length, () => `${serversOf(route).length} of ${taken.length} spans of ${route}`)
-    t.same(idsOf(serversOf(route)), idsOf(taken), 'what consistent sampling says, and no other trace')
+    t.same(idsOf(serversOf(route)), idsOf(taken), 'the traces of consistent sampling, and no others')
     const { count, deviation } = extrapolate(serversOf(route))
     isTrueSum(t, count, REQUESTS, deviation, `${route}, by ${taken.length} spans`)
   }

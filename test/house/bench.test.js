@@ -31,7 +31,7 @@ const { seedsTable } = require('../../bench/report/seeds-table')
 
 const { ExportTraceServiceRequest } = opentelemetry.proto.collector.trace.v1
 
-test('the accounts of a tree are found where it has them, and are not asked for where it has none', async (t) => {
+test('the accounts of a tree are used if the tree has them, and not requested otherwise', async (t) => {
   for (const place of ['features', 'runtime']) {
     const tree = t.testdir({ lib: { [place]: { 'accounts.js': 'exports.spaceBy = () => 7' } } })
     t.equal(accountsIn(tree).spaceBy(), 7, place)
@@ -55,19 +55,19 @@ test('a slice with a fault is compared with its neighbours, and a verdict needs 
   t.match(verdict({ ...row, isStalled: true }), /INVALID/)
 })
 
-test('the sink counts as many spans as a decoder sees, over resources and scopes', async (t) => {
+test('the sink counts as many spans as a decoder, over resources and scopes', async (t) => {
   const body = encode([[3, 1], [200], []])
   t.equal(countSpans(body), 204)
   t.equal(countSpans(Buffer.alloc(0)), 0)
 })
 
-test('the sink says of a body that is cut or is no OTLP that it cannot be read', async (t) => {
+test('the sink reports a truncated or invalid body as unreadable', async (t) => {
   const body = encode([[3]])
   t.equal(countSpans(body.subarray(0, body.length - 1)), -1)
   t.equal(countSpans(Buffer.from('{"resourceSpans":[]}')), -1)
 })
 
-test('a sample with a span id twice, another route or another status is found out', async (t) => {
+test('a sample with a duplicate span id, another route or another status is detected', async (t) => {
   const expected = { route: '/', status: 200 }
   t.same(checkOtlp([encode([[5]])], expected).faults, [])
   t.match(checkOtlp([encode([[5]], { sameId: true })], expected).faults, [/4 of 5 span ids came twice/])
@@ -75,37 +75,37 @@ test('a sample with a span id twice, another route or another status is found ou
   t.match(checkOtlp([encode([[5]])], { route: '/', status: 404 }).faults, [/status code 200/])
 })
 
-test('a round is valid where both sides count the same', async (t) => {
+test('a round is valid if both sides count the same', async (t) => {
   t.same(findFaults(round()), [])
 })
 
-test('a round is invalid where the server delivered more than the sink received', async (t) => {
+test('a round is invalid if the server delivered more than the sink received', async (t) => {
   t.match(findFaults(round({ received: { spans: 99, unreadable: 0 } })), [/100 spans delivered by the server's count, 99 by the sink's/, /100 spans created, 99 received/])
 })
 
-test('a round is invalid where the server cannot account for what it created', async (t) => {
+test('a round is invalid if the server cannot account for its spans', async (t) => {
   t.match(findFaults(round({ counts: { ...counts, dropped: 1 } })), [/100 spans created, but/])
 })
 
-test('a round is invalid where a request made no span, or failed', async (t) => {
+test('a round is invalid if a request created no span, or failed', async (t) => {
   t.match(findFaults(round({ sent: { requests: 101, failed: 0 } })), [/100 spans created by 101 requests/])
   t.match(findFaults(round({ sent: { requests: 100, failed: 1 } })), [/1 requests failed/])
 })
 
-test('a rival that drops spans is not at fault', async (t) => {
+test('a rival that drops spans is valid', async (t) => {
   const lossy = { counts: { ...counts, delivered: 60, dropped: 40 }, received: { spans: 60, unreadable: 0 } }
   t.same(findFaults(round({ testCase: { spans: 1 }, ...lossy })), [])
   t.match(findFaults(round(lossy)), [/100 spans created, 60 received/])
 })
 
-test('a difference is taken within each round', async (t) => {
+test('a difference is computed within each round', async (t) => {
   const measured = [entry('bare', [10, 20, 30]), entry('traced', [11, 22, 31])]
   const [, traced] = summarise(measured)
   t.same(traced.overMicros, { median: 1, min: 1, max: 2 })
   t.same(traced.relativeCpu, { median: 1.1, min: 31 / 30, max: 1.1 })
 })
 
-test('the table of the seeds compares the spans that arrived with those made', async (t) => {
+test('the table of seeds compares the spans that arrived with those created', async (t) => {
   const row = (name, spans) => ({ name, label: name, requests: 100, spans, requestsPerSecond: 1, relativeRps: [1, 1, 1], relativeCpu: [1, 1, 1], cpuMicrosPerRequest: [1, 1, 1], latencyP99Ms: [1, 1, 1], rssMB: [1, 1, 1], busy: [] })
   const text = seedsTable({
     route: 'hello', date: '2026-11-26', node: 'v24.0.0', commit: 'f'.repeat(40), machine: 'one', versions: {}, profile: {}, rows: [row('bare', [0, 0]), row('lighttrace-100', [100, 100]), row('lossy', [300, 250])]
@@ -115,7 +115,7 @@ test('the table of the seeds compares the spans that arrived with those made', a
   t.match(text, /^\| lossy \|.*\| 250 of 300, 3 a request \| 1\.0 /m)
 })
 
-test('the cases of the seeds exist on each Node, with the newest SDK that it runs', async (t) => {
+test('the cases of the seeds exist on each Node, with its newest SDK', async (t) => {
   const names = new Set(cases.map(({ name }) => name))
   for (const casesOf of Object.values(seeds)) {
     for (const major of [20, 22, 24, 26]) t.same(casesOf(major).filter((name) => !names.has(name) || cases.find((testCase) => testCase.name === name).minNode > major), [])
@@ -123,7 +123,7 @@ test('the cases of the seeds exist on each Node, with the newest SDK that it run
   t.ok(seeds.hello(22).includes('nodesdk-auto-sdk3'))
 })
 
-test('a body with {n} never comes again, also where requests are in flight', async (t) => {
+test('a body with {n} never repeats, even with requests in flight', async (t) => {
   const bodies = []
   const server = http.createServer(async (request, response) => {
     let body = ''
@@ -141,7 +141,7 @@ test('a body with {n} never comes again, also where requests are in flight', asy
   t.equal(new Set(bodies).size, bodies.length)
 })
 
-test('a file of results holds what a table reads, whether it was measured just now or is stored already', async (t) => {
+test('a results file has what a table reads, whether it is new or stored', async (t) => {
   const counted = { name: 'delivered', label: 'each', commit: 'c', hot: 'h', guard: true, processes: 3, requests: 10_000, warmUp: 20_000, isCollected: true, total: { median: 50, halfWidth: 2 }, javascript: 9, over: { median: 5, halfWidth: null, javascript: 1, builtins: 2, gc: 3, native: 4 }, seconds: 60 }
   const result = { machine: {}, profile: { warmUp: 120_000, requests: 10_000 }, nodes: { 24: { node: 'v24.0.0', date: 'today', rows: [{ ...counted, name: 'bare-query', over: null }, counted] } } }
   const rows = [{ name: 'delivered', commit: 'c', hot: 'h', processes: 3, warmUp: 20_000, total: [50, 2], over: [5], kinds: [1, 2, 3, 4] }]
@@ -149,20 +149,20 @@ test('a file of results holds what a table reads, whether it was measured just n
   for (const kind of resultKinds()) t.same(stored(kind, readResults(kind)), readResults(kind), kind)
 })
 
-test('bench/results has 4,000 lines at most, and RESULTS.md 480', async (t) => {
+test('bench/results has at most 4,000 lines, and RESULTS.md 480', async (t) => {
   const lines = (file) => fs.readFileSync(path.join(__dirname, '../../bench', file), 'utf8').split('\n').length - 1
   const results = fs.readdirSync(path.join(__dirname, '../../bench/results'))
   t.ok(results.reduce((sum, file) => sum + lines(`results/${file}`), 0) <= 4000)
   t.ok(lines('RESULTS.md') <= 480)
 })
 
-test('generated text goes between its markers and nowhere else', async (t) => {
+test('generated text replaces the text between its markers and nothing else', async (t) => {
   const text = 'a\n<!-- x:start -->\nold\n<!-- x:end -->\nb\n'
   t.equal(replaceBetween(text, 'x', 'new'), 'a\n<!-- x:start -->\nnew\n<!-- x:end -->\nb\n')
   t.throws(() => replaceBetween(text, 'y', 'new'), /no <!-- y:start -->/)
 })
 
-test('the cases have names of their own, and setups, routes and baselines that exist', async (t) => {
+test('cases have unique names, and their setups, routes and baselines exist', async (t) => {
   const names = new Set(cases.map((testCase) => testCase.name))
   t.equal(names.size, cases.length)
   t.same(cases.filter((testCase) => !hangsTogether(testCase, names)), [])
@@ -260,17 +260,17 @@ fn=(7) uv_run'2
 totals: 645
 `
 
-test("instructions are told apart by kind, and those of V8's compiler are left out with all that it calls", async (t) => {
+test("instructions are counted by kind, without V8's compiler and all that it calls", async (t) => {
   const file = path.join(t.testdir({ profile: PROFILE }), 'profile')
   const { functions, ...kinds } = readProfile(file)
   t.same(kinds, { total: 545, javascript: 405, builtins: 102, gc: 30, native: 8, compiler: 100 })
   t.equal(functions.get('_int_malloc'), 60)
-  t.equal(functions.get('uv_run'), 8, 'a function that runs within itself has one name')
+  t.equal(functions.get('uv_run'), 8, 'a recursive function has one name')
   const named = nameFunctions(functions, [{ start: 0x28000000, end: 0x28000100, name: 'begin light-trace/fastify/request-start.js:40' }], 5)
   t.equal(named.get('begin light-trace/fastify/request-start.js:40'), 81)
 })
 
-test('a collection of garbage is counted once, though it runs its own lambda by way of another function', async (t) => {
+test('a garbage collection is counted once, even if it runs its own lambda through another function', async (t) => {
   const collect = 'v8::internal::Heap::CollectGarbage(int, char const*)'
   const profile = ['fn=(1) uv_run', '0 10', `cfn=(2) ${collect}`, 'calls=1 0', '0 90',
     'fn=(2)', '0 20', 'cfn=(3) heap::base::Stack::SetMarker', 'calls=1 0', '0 70',
@@ -280,12 +280,12 @@ test('a collection of garbage is counted once, though it runs its own lambda by 
   t.same({ total, gc, native }, { total: 100, gc: 90, native: 10 })
 })
 
-test('a case is counted after its baseline, and an unknown one is refused', async (t) => {
+test('a case is counted after its baseline, and an unknown case is rejected', async (t) => {
   t.same(chooseCases(['delivered', 'logger']).map(({ name }) => name), ['bare', 'delivered', 'bare-logger', 'logger'])
   t.throws(() => chooseCases(['deliverd']), /there are bare, /)
 })
 
-test('what is counted in turns is compared with the window beside it, whichever came first', (t) => {
+test('alternating counts are compared with the adjacent window, in either order', (t) => {
   const window = (state, total) => ({ state, total, javascript: total, builtins: 0, gc: 0, native: 0 })
   const windows = [window('nobody', 100), window('spans', 110), window('spans', 211), window('nobody', 200), window('nobody', 300), window('spans', 312)]
   const { median, halfWidth, javascript } = overInTurns([{ windows }, { windows }], { turns: ['nobody', 'spans'] })
@@ -294,7 +294,7 @@ test('what is counted in turns is compared with the window beside it, whichever 
   t.end()
 })
 
-test('one value has no interval, and values that agree have a narrow one', async (t) => {
+test('one value has no interval, and equal values have a narrow one', async (t) => {
   t.same(mean95([7]), { median: 7, halfWidth: Infinity })
   t.equal(mean95([5, 5, 5]).halfWidth, 0)
   const { median, halfWidth } = mean95([1, 2, 3])
@@ -302,7 +302,7 @@ test('one value has no interval, and values that agree have a narrow one', async
   t.ok(halfWidth > 2.4 && halfWidth < 2.5) // 4.30 × 1 / √3
 })
 
-test('a target is reached or missed where all of its interval is on one side of the bound', async (t) => {
+test('a target is reached or missed if its whole interval is on one side of the limit', async (t) => {
   const target = targets.find(({ label }) => label.startsWith('every request sampled and delivered'))
   const counted = (...over) => judge(target, { instructions: { nodes: { 24: { rows: [{ name: 'delivered', over }] } } } }).verdict
   t.equal(counted(target.atMost - 100, 50), 'reached')
@@ -312,7 +312,7 @@ test('a target is reached or missed where all of its interval is on one side of 
   t.same(judge(target, {}), { measured: null, verdict: '' })
 })
 
-test('each target by instructions names cases that are counted, and each that can be missed says why', async (t) => {
+test('each target in instructions names counted cases, and gives the reason if it can be missed', async (t) => {
   const rows = table.map(({ name }) => ({ name, over: [1], kinds: [1, 1, 1, 1] }))
   const nodes = Object.fromEntries([20, 22, 24, 26].map((major) => [major, { rows }]))
   for (const target of targets) {

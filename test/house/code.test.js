@@ -14,33 +14,33 @@ const NOWHERE = 'f'.repeat(40)
 const here = describeCommit(ROOT)
 const inAHistory = unknownRows([]) === null ? { skip: 'a shallow clone, or none: the history is not known' } : {}
 
-test('every published row is of a commit in the history: npm run bench:cost -- --list has the commands that measure it anew', inAHistory, async (t) => {
+test('every published row is of a commit in the history: npm run bench:cost -- --list has the commands to measure it again', inAHistory, async (t) => {
   t.same(refusedRows(), [])
 })
 
-test('what the README says of light-trace was measured with the hot files of today: npm run bench:cost -- --readme', async (t) => {
+test('the README\'s figures of light-trace were measured with today\'s hot files: npm run bench:cost -- --readme', async (t) => {
   t.same(staleRows(resultsByName()), [])
 })
 
-test('a row of a commit that is not in the history is refused', inAHistory, async (t) => {
+test('a row of a commit that is not in the history is rejected', inAHistory, async (t) => {
   const rows = [{ name: 'a', commit: here.commit }, { name: 'b', commit: NOWHERE }, { name: 'c', commit: null }]
   t.same(unknownRows(rows).map(({ name }) => name), ['b', 'c'])
 })
 
-test('a caption says by itself that hot files have changed since its rows were counted', inAHistory, async (t) => {
+test('a caption reports that hot files have changed since its rows were counted', inAHistory, async (t) => {
   const short = here.commit.slice(0, 7)
   t.equal(codeOf([here]), `commit ${short}`)
-  t.match(codeOf([{ ...here, hot: 'other' }]), new RegExp(`^counted at ${short}, (?:before \\d+ commits? that|with changes of hot files)`))
-  t.match(codeOf([here, { commit: NOWHERE, hot: 'other' }]), new RegExp(`^counted row by row at commits ${short}, fffffff, the oldest before later changes of hot files$`))
+  t.match(codeOf([{ ...here, hot: 'other' }]), new RegExp(`^counted at ${short}; since then, (?:\\d+ commits? changed files that run per request|files that run per request have uncommitted changes)$`))
+  t.match(codeOf([here, { commit: NOWHERE, hot: 'other' }]), new RegExp(`^counted row by row at commits ${short}, fffffff; since the oldest, files that run per request have changed$`))
 })
 
-test('a row from before rows had a hash is judged by its commit', inAHistory, async (t) => {
+test('a row from before rows had a hash is checked by its commit', inAHistory, async (t) => {
   t.notOk(isOfToday({ commit: NOWHERE }))
   t.ok(isOfToday({ commit: NOWHERE, hot: hotHash() }))
   t.ok(isOfToday({ commit: NOWHERE, hot: null }), "Fastify's own, and another tracer's")
 })
 
-test('comments and blank lines do not make a row older, and code does', async (t) => {
+test('comments and blank lines do not outdate a row, and code does', async (t) => {
   const hash = (text) => hashOf([['lib/a.js', text]])
   const code = "const a = 'https://x'\nmodule.exports = a\n"
   t.equal(hash(`// why\n/**\n * what\n */\n${code.replace('\n', ' // so\n\n')}`), hash(code))
@@ -48,7 +48,7 @@ test('comments and blank lines do not make a row older, and code does', async (t
   t.not(hashOf([['lib/b.js', code]]), hash(code))
 })
 
-test('each row of a file of several runs has a code of its own', async (t) => {
+test('each row of a file with several runs has its own code', async (t) => {
   const row = { name: 'real', commit: 'a', hot: 'b' }
   t.match(rowsIn('instructions', { commit: 'z', nodes: { 24: { rows: [row] } } }), [{ ...row, name: 'real, Node 24' }])
   t.match(rowsIn('seeds', { tables: [row] }), [row])

@@ -42,7 +42,7 @@ const EXPECTED = [
 ]
 
 for (const [name, ...overrides] of [['agent.yaml'], ['gateway.yaml'], ['gateway.yaml', 'gateway.clickhouse.yaml']]) {
-  test(`${[name, ...overrides].join(' and ')}: a pipeline names what is defined, and what is defined is in a pipeline`, async (t) => {
+  test(`${[name, ...overrides].join(' and ')}: pipelines and definitions match in both directions`, async (t) => {
     const config = [name, ...overrides].map(read).reduce(merged)
     const pipelines = Object.values(config.service.pipelines)
     const used = new Set()
@@ -63,7 +63,7 @@ for (const [name, ...overrides] of [['agent.yaml'], ['gateway.yaml'], ['gateway.
   })
 }
 
-test('spans are counted before the tail sampler, without those that stand for nothing, and each that it decides about has a threshold', async (t) => {
+test('spans are counted before the tail sampler, without those that represent nothing, and each span that it decides about has a threshold', async (t) => {
   const { service: { pipelines } } = read('gateway.yaml')
   t.same(pipelines['traces/counted'], { receivers: ['otlp'], processors: ['memory_limiter', 'filter/uncounted'], exporters: ['span_metrics'] })
   t.same(pipelines.traces.processors, ['memory_limiter', 'transform/threshold', 'tail_sampling'])
@@ -73,7 +73,7 @@ test('spans are counted before the tail sampler, without those that stand for no
   }
 })
 
-test('the agent sends to the gateways that compose starts, on the port on which they listen', async (t) => {
+test('the agent sends to the gateways that compose starts, on their port', async (t) => {
   const { services } = read('compose.yaml')
   const { hostnames } = read('agent.yaml').exporters.load_balancing.resolver.static
   t.same(hostnames.map((host) => host.split(':')[0]), Object.keys(services).filter((name) => name.startsWith('gateway')))
@@ -81,7 +81,7 @@ test('the agent sends to the gateways that compose starts, on the port on which 
   for (const host of hostnames) t.equal(host.split(':')[1], endpoint.split(':')[1])
 })
 
-test('compose: images have whole versions, what a command names is mounted, hosts are services', async (t) => {
+test('compose: images have full versions, files in commands are mounted, and hosts are services', async (t) => {
   const [base, more] = COMPOSE.map(read)
   const names = Object.keys(merged(base, more).services)
   for (const service of [base, more].flatMap(({ services }) => Object.values(services))) {
@@ -97,7 +97,7 @@ test('compose: images have whole versions, what a command names is mounted, host
   for (const host of hosts) t.ok(names.includes(host), host)
 })
 
-test('every compose file of the examples: images have versions, ports are of the loopback, files that are mounted exist', async (t) => {
+test('every compose file of the examples has image versions, loopback ports and existing mounted files', async (t) => {
   const files = readdirSync(EXAMPLES, { recursive: true }).filter((name) => /(?:^|[/\\])compose[\w.]*\.ya?ml$/.test(name) && !name.includes('node_modules'))
   t.equal(files.length, COMPOSE.length + 2)
   for (const file of files) {
@@ -111,7 +111,7 @@ test('every compose file of the examples: images have versions, ports are of the
   }
 })
 
-test('every block of docs/backends.md gives the URL and the headers that the backend asks for, without a warning', async (t) => {
+test('every block of docs/backends.md gives the backend\'s URL and headers, without a warning', async (t) => {
   t.same(blocks.map(({ title }) => title), EXPECTED.map(([title]) => title))
   for (const [index, { title, variables }] of blocks.entries()) {
     const { exporter, warnings } = resolveOptions({}, variables)
@@ -122,13 +122,13 @@ test('every block of docs/backends.md gives the URL and the headers that the bac
   }
 })
 
-test('the compose file starts one pinned Jaeger, on the ports that the docs name', async (t) => {
+test('the compose file starts one pinned Jaeger, on the ports in the docs', async (t) => {
   const { services } = parse(readFileSync(join(EXAMPLES, 'collector', 'compose.yml'), 'utf8'))
   t.same(Object.keys(services), ['jaeger'])
   t.match(services.jaeger.image, /^jaegertracing\/jaeger:\d+\.\d+\.\d+$/)
   t.same(services.jaeger.ports, ['127.0.0.1:4318:4318', '127.0.0.1:16686:16686'])
   const { services: more } = parse(readFileSync(join(EXAMPLES, 'postgres-redis', 'compose.yaml'), 'utf8'))
-  t.same(more.jaeger, services.jaeger, 'that of examples/postgres-redis too')
+  t.same(more.jaeger, services.jaeger, 'the one of examples/postgres-redis, too')
 })
 
 /** Merges like the collector merges its files: maps by key, while lists are replaced. */

@@ -24,18 +24,18 @@ const pages = ['README.md', 'CHANGELOG.md', 'SECURITY.md', 'UPGRADING.md', 'CONT
 const readme = read('README.md')
 
 // Protects newcomers from docs that take longer to read than the code takes to try.
-test('the pages are short: the README, the changelog, and all that is packed', async (t) => {
+test('the README, the changelog and the packed pages are short', async (t) => {
   const notPacked = require('../../package.json').files.filter((name) => name.startsWith('!docs/')).map((name) => name.slice(1))
   const packed = pages.filter((page) => /^(?:(?:README|CHANGELOG|SECURITY|UPGRADING)\.md$|docs\/)/.test(page) && !notPacked.includes(page))
   t.ok(packed.length > 15 && notPacked.length > 0)
-  for (const [name, wordsMax, counted] of [['README.md', 900, ['README.md']], ['CHANGELOG.md', 300, ['CHANGELOG.md']], ['what is packed', 24_000, packed]]) {
+  for (const [name, wordsMax, counted] of [['README.md', 900, ['README.md']], ['CHANGELOG.md', 300, ['CHANGELOG.md']], ['the packed pages', 24_000, packed]]) {
     const words = counted.flatMap((page) => read(page).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word))).length // the bars of tables are not words
     t.ok(words <= wordsMax, `${name} has ${words} words, ${wordsMax} at most`)
   }
 })
 
 // Protects readers from a link to a missing page or heading.
-test('every link to a file or a heading leads somewhere', async (t) => {
+test('every link to a file or a heading has a target', async (t) => {
   const wrong = []
   for (const page of pages) {
     for (const [, link] of withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -64,7 +64,7 @@ test('llms.txt has the form of llmstxt.org and lists every page of the docs', as
 })
 
 // Protects contributors from a command that does not exist.
-test('every command and file that is named exists', async (t) => {
+test('every named command and file exists', async (t) => {
   const { scripts } = require('../../package.json')
   const wrong = []
   for (const page of pages.filter((page) => page !== 'CHANGELOG.md')) {
@@ -79,7 +79,7 @@ test('every command and file that is named exists', async (t) => {
 })
 
 // Protects readers of a comment from a reference to a page that does not exist or is not in the repository.
-test('no file points to a page or a decision that is not in the repository', async (t) => {
+test('no file refers to a page or a decision that is not in the repository', async (t) => {
   const files = filesBelow('').filter((file) => /\.(?:m?js|m?ts|md)$/.test(file))
   const decisions = new Set(read('docs/decisions.md').match(/^## D\d+/gm).map((heading) => heading.slice(3)))
   t.ok(files.length > 200 && decisions.size >= 20)
@@ -97,7 +97,7 @@ test('no file points to a page or a decision that is not in the repository', asy
 })
 
 // Protects users who look up the code of a log line from finding nothing.
-test('docs/errors.md has every code, as lib/runtime/codes.json says: npm run docs:tables writes it; no page names another', async (t) => {
+test('docs/errors.md has the codes of lib/runtime/codes.json, no page names another: npm run docs:tables writes it', async (t) => {
   for (const [section, table] of Object.entries(codeTables())) t.equal(between(read('docs/errors.md'), section), table)
   const named = pages.flatMap((page) => (read(page).match(/\bLT_(?:ERR|WARN)_[A-Z_]*[A-Z]\b/g) ?? []).map((code) => `${page}: ${code}`))
   t.same(named.filter((name) => !(name.split(': ')[1] in codes) && !name.startsWith('CHANGELOG')), [])
@@ -105,13 +105,13 @@ test('docs/errors.md has every code, as lib/runtime/codes.json says: npm run doc
 
 // Protects maintainers from a row without a code. `npm run test:types` rejects a code without a row wherever it can check the type of a
 // report.
-test('lib/runtime/codes.json has every code of the source, and no other', async (t) => {
+test('lib/runtime/codes.json has exactly the codes of the source', async (t) => {
   const inSource = new Set(sources().flatMap((code) => code.match(/'LT_[A-Z_]+'/g) ?? []).map((code) => code.slice(1, -1)))
   t.same(Object.keys(codes).sort(), [...inSource].sort())
 })
 
 // Protects readers of a counter of dropped spans from a reason that is not documented.
-test('docs/reliability.md has every reason for which a span is dropped, and no other', async (t) => {
+test('docs/reliability.md has exactly the reasons for which a span is dropped', async (t) => {
   const inSource = new Set(sources().flatMap((code) => [...code.matchAll(/\bdrop\(\s*'([a-z_]+)'/g)].map(([, reason]) => reason)))
   const [, table] = read('docs/reliability.md').split('| `dropped` |')
   const documented = table.split('\n\n')[0].match(/^\| `[a-z_]+`/gm).map((cell) => cell.slice(3, -1))
@@ -120,7 +120,7 @@ test('docs/reliability.md has every reason for which a span is dropped, and no o
 })
 
 // Protects contributors from a hot function whose proof is missing.
-test('each proof that a hot function names is there', async (t) => {
+test('each proof that a hot function names exists', async (t) => {
   const { hotFunctions } = require('../../scripts/hot-functions')
   t.ok(hotFunctions().length > 30)
   for (const { proof, name } of hotFunctions().filter(({ proof }) => proof !== '')) t.ok(existsSync(join(ROOT, proof)), `${name}: ${proof}`)
@@ -154,7 +154,7 @@ test('the README\'s first program traces a request', async (t) => {
 })
 
 // Protects users who decide by a figure from one that was typed by hand or belongs to an older run.
-test('the figures of the README, of docs/overhead.md and of its picture are those of the last published runs: npm run docs:figures', async (t) => {
+test('the figures of the README, docs/overhead.md and its picture are from the last published runs: npm run docs:figures', async (t) => {
   const { resultsByName, hasAll } = require('../../bench/report/publish')
   const drawChart = require('../../bench/report/chart')
   const { readmeTable, realTable, othersTable, answer, addedTable, nodesTable } = require('../../bench/report/cost-tables')
@@ -178,7 +178,7 @@ function counted (text) {
 }
 
 // Protects users from an attribute that is not documented, and from a documented one that is never set.
-test('docs/attributes.md has every attribute that is set, and no other', async (t) => {
+test('docs/attributes.md has exactly the attributes that are set', async (t) => {
   const firstCells = read('docs/attributes.md').match(/^\| `[\w.<>]+`(?:, `[\w.<>]+`)* \|/gm)
   const documented = new Set(firstCells.flatMap((cell) => cell.match(/[\w.<>]+/g)))
   const set = attributesInSource(/^(?:span|fastify|outbound|export|features)[/\\](?!metrics|logs|sdk|testing)/)

@@ -9,20 +9,20 @@ const page = read()
 const rows = rowsOf(page)
 const tests = namedIn('test')
 
-test('every row has a test, or a reason why it has none', async (t) => {
+test('every row has a test, or a reason for having none', async (t) => {
   t.equal(rows.length, new Set(rows).size, 'each row once')
   const none = withoutTest(page)
   for (const row of rows) t.not(tests.has(row), none.has(row), row)
 })
 
-test('the tests that the page names for a row name it too: npm run docs:figures writes them', async (t) => {
+test('the page names the tests that name a row: npm run docs:figures writes them', async (t) => {
   for (const [row, files] of testsOf(page)) {
     for (const file of files) t.ok(tests.get(row)?.includes(file), `${row}: ${file}`)
-    t.not(files.length > 0, withoutTest(page).has(row), `${row} has a test on the page, or none can show it`)
+    t.not(files.length > 0, withoutTest(page).has(row), `${row} has a test on the page, or a reason for having none`)
   }
 })
 
-test('tests, benches and scripts name no row that is not there', async (t) => {
+test('tests, benches and scripts name only rows that exist', async (t) => {
   for (const folder of ['test', 'bench', 'scripts']) {
     for (const [row, files] of namedIn(folder)) t.ok(rows.includes(row), `${row} in ${files}`)
   }

@@ -17,14 +17,14 @@ const INTERNAL = ['LIGHT_TRACE_VIEWER'] // set by `npx light-trace`
 
 // Protects users from an option, default or variable whose documentation differs from the code.
 for (const file of files()) {
-  test(`${file} says of options and variables what the table has: npm run docs:tables`, async (t) => {
+  test(`${file} describes options and variables as the table does: npm run docs:tables`, async (t) => {
     const content = readFileSync(join(ROOT, file), 'utf8')
     t.equal(content, withOptions(file, content))
   })
 }
 
 // Protects users from an option or variable without documentation.
-test('each row of the table has its sentence, and there is no sentence without a row', async (t) => {
+test('each row of the table has a sentence, and each sentence a row', async (t) => {
   t.same(undescribed(), [])
 })
 
@@ -35,12 +35,12 @@ test('there are at most 28 options, each documented', async (t) => {
   const pages = readdirSync(join(ROOT, 'docs')).filter((file) => file.endsWith('.md') && !TABLES.includes(`docs/${file}`)).map((file) => readFileSync(join(ROOT, 'docs', file), 'utf8'))
   const options = readFileSync(join(ROOT, 'docs/options.md'), 'utf8').replaceAll(/<!-- options:\w+:start -->[^]*?<!-- options:\w+:end -->/g, '')
   const isNamed = (name) => [options, ...pages].some((page) => new RegExp(`[\`{ ]${name}[\`:.]`).test(page))
-  t.same(names.filter((name) => !isNamed(name)), [], 'each has its user in a page, beside the table')
-  t.same(Object.keys(MOVED).filter((name) => name in OPTIONS), [], 'and none is there under two names')
+  t.same(names.filter((name) => !isNamed(name)), [], 'a page has a use for each, outside of the table')
+  t.same(Object.keys(MOVED).filter((name) => name in OPTIONS), [], 'no option exists under two names')
 })
 
 // Protects users from a documented variable that has no effect, and from an undocumented one that has.
-test('every variable of OpenTelemetry or of light-trace that is read is known, and no other', async (t) => {
+test('the known variables of OpenTelemetry and light-trace are exactly those that are read', async (t) => {
   const known = namesOfVariables()
   t.same(known, [...new Set(known)], 'each once')
   const read = variablesRead()

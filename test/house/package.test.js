@@ -37,30 +37,30 @@ const SECRETS = {
 let packing = null
 
 // Protects users from a require of a file that is not in the package.
-test('the package holds every file that its entries need', async (t) => {
+test('the package has every file that its entries need', async (t) => {
   const { files, unpackedSize } = await packed()
   const names = new Set(files.map(({ path }) => path))
   const required = requiredFiles()
   t.ok(required.size > 80)
   t.same([...required].filter((file) => !names.has(file)), [])
   t.ok(names.has('SECURITY.md'))
-  t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and nothing that they do not')
+  t.notOk([...names].some((file) => /^(?:test|bench|scripts|node_modules)\//.test(file)), 'and no other')
   t.ok(unpackedSize <= BYTES_MAX, `${unpackedSize} bytes`)
 })
 
 // This test and the next two protect the publisher from publishing a secret, and users from useless files.
-test('the package holds nothing else: no file of another kind, none that looks like a key, a token or a fixture, none that is large', async (t) => {
+test('the package has no unneeded files: no other types, no possible keys, tokens or fixtures, and nothing large', async (t) => {
   const { files } = await packed()
   t.ok(files.length > 150)
   t.same(files.flatMap(({ path, size }) => whatIsOdd(path, size).map((what) => `${path}: ${what}`)), [])
 })
 
-test('no file of the package has a secret in it, a source map or a path of the machine it was made on', async (t) => {
+test('no file of the package contains a secret, a source map or a path of the build machine', async (t) => {
   const { files } = await packed()
   t.same(files.flatMap(({ path }) => whatIsSecret(readFileSync(join(ROOT, path), 'utf8')).map((what) => `${path}: ${what}`)), [])
 })
 
-test('the scan finds what it looks for', async (t) => {
+test('the scan finds each kind of secret', async (t) => {
   const odd = ['.env', 'lib/.env', 'lib/.npmrc', '.github/workflows/ci.yml', 'lib/tracer.js.map', 'lib/tracer.test.js', 'lib/fixtures/app.js', 'examples/server-key.json', 'examples/id_rsa',
     'examples/api-token.yml', 'examples/cert.pem', 'examples/deep/er/app.js', 'docs/images/a.png', 'docs/internal.txt', 'viewer/other.html', 'lib/addon.node', 'light-trace-0.1.0.tgz', 'notes.md', 'package-lock.json']
   t.same(odd.filter((path) => whatIsOdd(path, 1).length === 0), [])
@@ -92,14 +92,14 @@ test('nothing runs when the package is installed', async (t) => {
 })
 
 // Protects users who decide by the size in the docs from an outdated one.
-test('the published size is that of the package, within a twentieth: node bench/run/installed-size.js && npm run docs:figures', async (t) => {
+test('the published size is within a twentieth of the package\'s: node bench/run/installed-size.js && npm run docs:figures', async (t) => {
   const { unpackedSize } = await packed()
   const { installedBytes } = require('../../bench/results/sizes.json')
   t.ok(Math.abs(installedBytes.lighttrace / unpackedSize - 1) < 0.05, `${installedBytes.lighttrace} published, ${unpackedSize} packed and fastify-plugin`)
 })
 
 // Protects readers of the docs in node_modules from a link that leads out of the package.
-test('every link of the pages in the package leads into it; pictures alone are not packed', async (t) => {
+test('every link of the packed pages leads into the package; only pictures are not packed', async (t) => {
   const { files } = await packed()
   const names = new Set(files.map(({ path }) => path))
   const folders = new Set([...names].flatMap((name) => name.split('/').slice(0, -1).map((_, index, parts) => parts.slice(0, index + 1).join('/'))))
@@ -116,7 +116,7 @@ test('every link of the pages in the package leads into it; pictures alone are n
 })
 
 // Protects newcomers from an example that installs another version or that they cannot start.
-test('each project of examples/ asks for this version, is private, and starts or tests by one command', async (t) => {
+test('each project of examples/ needs this version, is private, and has one command to start or test it', async (t) => {
   const [major, minor] = require('../../package.json').version.split('.')
   const projects = readdirSync(join(ROOT, 'examples'), { recursive: true }).filter((file) => /^[\w-]+[/\\]package\.json$/.test(file))
   t.ok(projects.length >= 6)
@@ -132,7 +132,7 @@ test('each project of examples/ asks for this version, is private, and starts or
 
 // Protects contributors and CI from untested versions of packages, and from a registry other than their own.
 for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
-  test(`${join(folder, 'package-lock.json')} is that of package.json, names no registry, and knows what each package is`, async (t) => {
+  test(`${join(folder, 'package-lock.json')} matches package.json, names no registry, and has a hash of each package`, async (t) => {
     const manifest = require(join(ROOT, folder, 'package.json'))
     const { packages } = require(join(ROOT, folder, 'package-lock.json'))
     const { '': root, ...locked } = packages
@@ -144,7 +144,7 @@ for (const [folder, packagesMin] of [['', 300], ['site', 100]]) {
 }
 
 // Protects users of an old Node from a promise that is not tested.
-test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that of package.json', async (t) => {
+test('the Node versions of UPGRADING.md match the matrix, and the oldest matches package.json', async (t) => {
   const promised = [...readFileSync(join(ROOT, 'UPGRADING.md'), 'utf8').matchAll(/^\| (\d+) \| \d{4}-\d\d-\d\d/gm)].map(([, major]) => major)
   t.same(promised, jobs().cells.filter((name) => /^node\d+$/.test(name)).map((name) => name.slice(4)))
   t.equal(require('../../package.json').engines.node, `>=${promised[0]}`)
@@ -154,7 +154,7 @@ test('the Nodes of UPGRADING.md are those of the matrix, and the oldest is that 
 test('every entry can be required and imported by its name', async (t) => {
   t.type(require('light-trace'), 'function')
   const { default: plugin, lightTrace, current, traceClient } = await import('light-trace')
-  for (const exported of [plugin, lightTrace, current, traceClient]) t.type(exported, 'function', 'by every name that the types have')
+  for (const exported of [plugin, lightTrace, current, traceClient]) t.type(exported, 'function', 'by every name of the types')
   t.type(require('light-trace/testing').createCollector, 'function')
   t.type((await import('light-trace/testing')).createCollector, 'function')
 })

@@ -32,7 +32,7 @@ const TABLE = 'lib/features.js'
 const files = [...filesIn('lib'), ...filesIn('viewer'), 'index.js', 'register.js'].map((file) => ({ file, required: requiredBy(file) }))
 
 // Lets developers read one stage of a span's way without reading the others.
-test('each file requires only what lies before it on a span\'s way', async (t) => {
+test('each file requires only earlier stages of a span\'s way', async (t) => {
   t.ok(files.length > 100)
   const wrong = []
   for (const { file, required } of files.filter(({ file }) => roomOf(file) in CORE)) {
@@ -44,7 +44,7 @@ test('each file requires only what lies before it on a span\'s way', async (t) =
 })
 
 // Lets developers read the core without knowing the features, and remove a feature without breaking others.
-test('only the table of features requires a feature, and features no other one that their row does not name', async (t) => {
+test('only the table of features requires a feature, and features require only those that their row names', async (t) => {
   const wrong = []
   for (const { file, required } of files.filter(({ file }) => file !== TABLE && !file.startsWith('viewer/'))) {
     for (const { target } of required) {
@@ -58,35 +58,35 @@ test('only the table of features requires a feature, and features no other one t
 })
 
 // Protects users of the viewer from one that shows nothing after a rename in lib.
-test('what the viewer takes of the application\'s own light-trace is there: where it is not, it says nothing, as of another version', async (t) => {
+test('the members of the application\'s light-trace that the viewer uses exist', async (t) => {
   const taken = [...readFileSync(join(ROOT, 'viewer', 'preload.js'), 'utf8').matchAll(/const \{ (.+) \} = within\('(.+)'\)/g)]
   t.ok(taken.length > 1)
   for (const [, names, file] of taken) for (const name of names.split(', ')) t.ok(name in require(join(ROOT, file)), `${name} of ${file}`)
 })
 
 // Protects users from an export that is still undefined because of a require cycle.
-test('no file requires itself by way of others', async (t) => {
+test('no file requires itself through others', async (t) => {
   const targets = new Map(files.map(({ file, required }) => [file, file === TABLE ? [] : required.map(({ target }) => target)])) // the table loads its features later
   t.same([...targets.keys()].filter((file) => reaches(targets, file, file)), [])
 })
 
 // Protects users from a first request that waits for the disk.
-test('features are loaded on demand, the core at the start, but for options of features, and what https and a proxy need', async (t) => {
+test('features are loaded on demand and the core at start, except for features of options, and modules for https and proxies', async (t) => {
   // register.js loads the whole library when Fastify is first used.
   const doors = files.filter(({ file }) => !file.startsWith('viewer/') && file !== 'register.js').flatMap(({ required }) => required.filter(({ isLazy, target }) => isLazy && target.startsWith('lib/')))
   const opened = new Set(doors.map(({ target }) => target))
   t.same([...opened].filter((door) => featureOf(door) === undefined).sort(), ['lib/config/signals.js', 'lib/config/tls-and-proxy.js'])
   const loaded = reachable('index.js')
-  t.same([...opened].filter((door) => loaded.has(door)), [], 'loaded at the start all the same')
+  t.same([...opened].filter((door) => loaded.has(door)), [], 'loaded at start anyway')
 })
 
 // Protects users from memory that a single quotation mark in a comment costs.
-test('what is loaded at the start is ASCII: V8 keeps and reads a file with one other character at two bytes each', async (t) => {
+test('files that are loaded at start are ASCII: V8 stores and reads a file with one other character at two bytes each', async (t) => {
   t.same([...reachable('index.js')].filter((file) => !/^[\0-\x7f]*$/.test(readFileSync(join(ROOT, file), 'utf8'))), [])
 })
 
 // Protects users from a require of a package that is not installed.
-test('the library requires nothing of the viewer, and nothing from outside but its peer and fastify-plugin', async (t) => {
+test('the library does not require the viewer, and from outside only its peer and fastify-plugin', async (t) => {
   const required = files.filter(({ file }) => !file.startsWith('viewer/')).flatMap(({ file, required }) => required.map(({ target }) => `${file} requires ${target}`))
   t.same(required.filter((line) => /requires (?:viewer\/|node_modules\/(?!(?:fastify-plugin|@opentelemetry\/api)\/))/.test(line)), [])
 })

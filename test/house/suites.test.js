@@ -17,7 +17,7 @@ const ROOT = join(__dirname, '..', '..')
 const RUNNER = join(ROOT, 'scripts', 'tests.js')
 const node = (...args) => run(process.execPath, args, { cwd: ROOT })
 
-test('npm test and the matrix run every file that needs nothing but Node', async (t) => {
+test('npm test and the matrix run every file that needs only Node', async (t) => {
   const all = testFiles({ all: true })
   t.ok(all.length > 140)
   t.same(testFiles().filter((file) => !file.startsWith(HOUSE)), all.filter((file) => !LEFT_TO_THE_MATRIX.includes(file)))
@@ -47,7 +47,7 @@ const FILES = {
   }
 }
 
-test('a file passes that has passed something and failed nothing; the sum of all tests is the last line', async (t) => {
+test('a file passes with at least one pass and no failure, and the last line is the sum of all tests', async (t) => {
   const folder = relative(ROOT, t.testdir(FILES))
   const { code, output } = await node(RUNNER, folder)
   t.equal(code, 1)
@@ -60,7 +60,7 @@ test('a file passes that has passed something and failed nothing; the sum of all
   t.match(output, /^6 files, \d+ s(?:, \d+ s of CPU)?\n[12] passed, [4-9] failed\n$/m)
 })
 
-test('files of a folder share a process: where one ends it, that one has failed, and those behind it', async (t) => {
+test('if a file ends the process that its folder shares, it and the later files have failed', async (t) => {
   const folder = relative(ROOT, t.testdir({
     'a.test.js': `${TAP}test('a', async (t) => { process.env.OF_A = '1'; t.equal(process.pid, globalThis.shared ??= process.pid) })`,
     'b.test.js': `${TAP}test('b', async (t) => { t.equal(process.pid, globalThis.shared); t.notOk('OF_A' in process.env) })`,
@@ -73,7 +73,7 @@ test('files of a folder share a process: where one ends it, that one has failed,
   t.match(output, /\n4 files, \d+ s(?:, \d+ s of CPU)?\n2 passed, 2 failed\n$/)
 })
 
-test('files of a folder share a process: what fails behind the last one has failed', async (t) => {
+test('a failure after the last file of a shared process is a failure', async (t) => {
   const folder = relative(ROOT, t.testdir({
     'a.test.js': `${TAP}test('a', async (t) => t.ok(1))`,
     'b.test.js': `${TAP}test('b', async (t) => t.ok(1))\nprocess.on('exit', () => { process.exitCode = 1 })`
@@ -92,21 +92,21 @@ test('a script that runs among the files counts as a test', async (t) => {
   t.match(output, /\n1 passed, 1 failed\n$/)
 })
 
-test('where nothing fails the exit code is 0', async (t) => {
+test('the exit code is 0 if nothing fails', async (t) => {
   const file = relative(ROOT, join(t.testdir(FILES), 'passes.test.js'))
   const { code, output } = await node(RUNNER, file)
   t.equal(code, 0)
   t.match(output, /\n1 files, \d+ s(?:, \d+ s of CPU)?\n1 passed, 0 failed\n$/)
 })
 
-test('a file that does not end is ended, and has failed', async (t) => {
+test('a file that does not end is killed, and has failed', async (t) => {
   const file = relative(ROOT, join(t.testdir({ 'goes-on.test.js': 'setInterval(() => {}, 1000)' }), 'goes-on.test.js'))
   const program = `require(${JSON.stringify(RUNNER)}).runFiles([${JSON.stringify(file)}], { deadlineMs: 500 }).then((sum) => console.log(JSON.stringify(sum)))`
   const { output } = await node('-e', program)
   t.match(output, /goes-on\.test\.js ended with (?:SIGTERM|1)\n\{"passed":0,"failed":1\}\n$/)
 })
 
-test('a suite counted what its last line says', async (t) => {
+test('the count of a suite is in its last line', async (t) => {
   t.same(countsOf('noise\n3 passed, 0 failed\n', 0), { passed: 3, failed: 0 })
   t.same(countsOf('1 passed, 1 failed\n# { total: 9, pass: 9 }\n7 passed, 2 failed', 1), { passed: 7, failed: 2 })
   t.same(countsOf('7 passed, 2 failed\n# { total: 9, pass: 8, fail: 1 }\n', 1), { passed: 8, failed: 1 }, 'of either kind')
@@ -114,7 +114,7 @@ test('a suite counted what its last line says', async (t) => {
   t.same(countsOf('# { total: 41, pass: 41 }\n', 0), { passed: 41, failed: 0 })
 })
 
-test('a suite that counted nothing, or did not end well, failed', async (t) => {
+test('a suite that counted nothing, or ended with an error, has failed', async (t) => {
   t.same(countsOf('', 0), { passed: 0, failed: 1 })
   t.same(countsOf('all is well, 3 passed, 0 failed, really', 0), { passed: 0, failed: 1 })
   t.same(countsOf('0 passed, 0 failed\n', 0), { passed: 0, failed: 1 })

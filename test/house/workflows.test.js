@@ -18,7 +18,7 @@ const workflows = files.filter((name) => name.startsWith('workflows'))
 const { scripts } = require('../../package.json')
 
 // This test and the next protect contributors from a workflow that never starts.
-test('every file is YAML without errors or doubts', async (t) => {
+test('every file is YAML without errors or warnings', async (t) => {
   t.ok(files.length >= 4)
   for (const file of files) {
     const document = parse(file)
@@ -26,7 +26,7 @@ test('every file is YAML without errors or doubts', async (t) => {
   }
 })
 
-test('every step runs something, every job that is waited for exists, every script too', async (t) => {
+test('every step runs something, and every required job and script exists', async (t) => {
   for (const file of workflows) {
     const workflow = parse(file).toJS()
     t.ok(Object.keys(workflow.jobs).length > 0)
@@ -43,7 +43,7 @@ test('every step runs something, every job that is waited for exists, every scri
 })
 
 // Protects users from a release that was built by an action whose tag was moved.
-test('every action is one commit, with its version beside it, and the same one everywhere', async (t) => {
+test('every action is pinned to one commit, with its version next to it, the same everywhere', async (t) => {
   const pins = new Map()
   const wrong = []
   for (const file of workflows) {
@@ -71,7 +71,7 @@ const MAY_WRITE = {
 }
 
 // This test and the next protect the publisher from a step that writes to the repository or publishes.
-test('a workflow may read the code and nothing else; what a job needs beyond that is its own', async (t) => {
+test('a workflow may read the code and nothing else, and each further permission is a job\'s own', async (t) => {
   const writing = {}
   for (const file of workflows) {
     const { permissions, jobs } = parse(file).toJS()
@@ -88,19 +88,19 @@ test('a workflow may read the code and nothing else; what a job needs beyond tha
   t.same(writing, MAY_WRITE)
 })
 
-test('no workflow runs with the rights of the repository on the code of a stranger', async (t) => {
+test('no workflow runs code of forks with the repository\'s permissions', async (t) => {
   for (const file of workflows) t.notOk('pull_request_target' in parse(file).toJS().on, file)
 })
 
 // Protects users from actions and packages with known vulnerabilities.
-test('Dependabot looks after the actions and the packages', async (t) => {
+test('Dependabot updates the actions and the packages', async (t) => {
   const { version, updates } = parse('dependabot.yml').toJS()
   t.equal(version, 2)
   t.same(updates.map((update) => update['package-ecosystem']).sort(), ['github-actions', 'npm'])
 })
 
 // Protects contributors from a suite that runs in only one of the two.
-test('CI has a job for each suite of .ci/run and for what it leaves out, and one for each cell of the matrix', async (t) => {
+test('CI has a job for each suite of .ci/run, for each suite that it leaves out, and for each cell of the matrix', async (t) => {
   const lists = jobs()
   const { jobs: { systems, ...all } } = parse('workflows/ci.yml').toJS()
   t.same([...lists.suites].sort(), Object.keys(SUITES).sort(), 'each suite is in a lane, or left out')
@@ -119,7 +119,7 @@ test('CI has a job for each suite of .ci/run and for what it leaves out, and one
 })
 
 // Protects the publisher from an incomplete version, which cannot be published again.
-test('a release needs its tag, its date and what the publisher fills in', async (t) => {
+test('a release needs its tag, its date and the publisher\'s data', async (t) => {
   const manifest = { version: '1.2.3', repository: { url: 'git+https://host.example/a.git' }, bugs: { url: 'https://host.example/issues' }, homepage: 'https://host.example' }
   const changelog = '# Changelog\n\n## 1.2.3 - 2027-01-31\n'
   t.same(whatIsMissing({ tag: 'v1.2.3', manifest, changelog }), [])

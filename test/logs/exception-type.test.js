@@ -58,7 +58,7 @@ function routes (app) {
 
 const isOfError = ({ attributes }) => 'exception.type' in attributes
 
-test('a span and a record say the same of an error, whoever writes the record', async (t) => {
+test('a span and a record have the same type of an error, whichever code writes the record', async (t) => {
   const { app, sink, exported } = await loggingApp(t, { logs: { export: true, buffer: 'debug' }, routes })
   for (const [n, [type]] of SHAPES.entries()) {
     await app.inject(`/${n}`)
@@ -71,7 +71,7 @@ test('a span and a record say the same of an error, whoever writes the record', 
   }
 })
 
-test('a collector of light-trace/testing has the same', { skip: testing === undefined && 'without testing' }, async (t) => {
+test('a collector of light-trace/testing has the same type', { skip: testing === undefined && 'without testing' }, async (t) => {
   const collector = testing.createCollector()
   const { app } = await loggingApp(t, { trace: { exporter: undefined, spanProcessors: [collector] }, routes })
   for (const [n, [type]] of SHAPES.entries()) {
@@ -83,7 +83,7 @@ test('a collector of light-trace/testing has the same', { skip: testing === unde
   }
 })
 
-test('where it is not what the line calls it, the record has both', async (t) => {
+test('if the type differs from the line\'s, the record has both', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.error(Object.assign(new TypeError('no'), { name: 'Own' }))
   app.log.error(new TypeError('no'))
@@ -93,7 +93,7 @@ test('where it is not what the line calls it, the record has both', async (t) =>
   ])
 })
 
-test('what a serializer or redaction hides is not read off the error', async (t) => {
+test('what a serializer or redaction hides is not read from the error', async (t) => {
   const SECRET = 'E_HUNTER2'
   const error = (own) => Object.assign(new NotFound('no'), own)
   const hiding = [
@@ -114,7 +114,7 @@ test('what a serializer or redaction hides is not read off the error', async (t)
   }
 })
 
-test('an error in a logger\'s bindings, or that is a text, is what the line says', async (t) => {
+test('an error in a logger\'s bindings, or an error as text, is recorded as in the line', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.child({ err: new NotFound('no') }).warn('of a child')
   app.log.warn({ err: 'text' }, 'a text')
@@ -124,7 +124,7 @@ test('an error in a logger\'s bindings, or that is a text, is what the line says
   t.same((await exported()).map(({ attributes }) => attributes['exception.type']), ['NotFound', undefined, undefined, undefined, undefined])
 })
 
-test('an error whose members throw is a type, too', async (t) => {
+test('an error whose members throw has a type, too', async (t) => {
   const throwing = { get () { throw new Error('mine') } }
   const hostile = [
     ['Error', () => Object.defineProperties(new Error('no'), { code: throwing, constructor: throwing })],

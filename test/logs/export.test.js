@@ -23,7 +23,7 @@ const { without } = require('../support/features')
 const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-0'
 const bodies = (records) => records.map(({ body }) => body)
 
-test('off, nothing is loaded and the logger keeps its destination', async (t) => {
+test('without the option nothing is loaded, and the logger keeps its destination', async (t) => {
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const stream = { write () {} }
     const app = Fastify({ logger: { stream } })
@@ -38,7 +38,7 @@ test('off, nothing is loaded and the logger keeps its destination', async (t) =>
   t.same(said, [{ destination: true, loaded: [] }])
 })
 
-test('the span that is active at the call, the request\'s ids outside of its context, none outside of requests', { skip: without('log-ids') }, async (t) => {
+test('a line has the active span, outside of its context the request\'s ids, and outside of requests no ids', { skip: without('log-ids') }, async (t) => {
   let request
   const { app, exported } = await loggingApp(t, {
     routes: (app) => app.get('/', async (req) => {
@@ -69,7 +69,7 @@ test('the span that is active at the call, the request\'s ids outside of its con
 })
 
 for (const factory of [false, true]) {
-  test(`with ids: false the lines have no ids, and their records all that belongs to them${factory ? ', but for what a shared logger says outside of its request' : ''}`, { skip: without('log-ids') }, async (t) => {
+  test(`with ids: false lines have no ids, and their records have them${factory ? ', except from a shared logger outside of its request' : ''}`, { skip: without('log-ids') }, async (t) => {
     let request
     const { app, lines, exported } = await loggingApp(t, {
       logs: { ids: false, export: true, buffer: 'debug' },
@@ -94,7 +94,7 @@ for (const factory of [false, true]) {
   })
 }
 
-test('`logs: false` exports nothing, whatever the variables say; `logs: true` does what they say', async (t) => {
+test('`logs: false` exports nothing, whatever the variables are; `logs: true` uses the variables', async (t) => {
   for (const [logs, count, events] of [[false, 0, 1], [true, 3, 0]]) {
     const sink = await startMetricSink(t)
     const { code } = await runInChild(t, async ({ Fastify, lightTrace }, logs) => {
@@ -107,11 +107,11 @@ test('`logs: false` exports nothing, whatever the variables say; `logs: true` do
     t.equal(code, 0)
     t.equal(sink.records.filter(({ eventName }) => eventName === '').length, count)
     t.equal(sink.records.filter(({ eventName }) => eventName !== '').length, 1 - events)
-    t.equal(sink.requests.flatMap(({ spans = [] }) => spans)[0].events.length, events, 'an exception is where it was')
+    t.equal(sink.requests.flatMap(({ spans = [] }) => spans)[0].events.length, events, 'an exception is unchanged')
   }
 })
 
-test('Fastify\'s `incoming request` has the trace of its own request or none, and goes with it where it is not sampled', { skip: without('log-ids') }, async (t) => {
+test('Fastify\'s `incoming request` has its own request\'s trace or none, and is not exported if the trace is not sampled', { skip: without('log-ids') }, async (t) => {
   const sink = await startMetricSink(t)
   const stream = { write () {} }
   const app = Fastify({ logger: { stream } })
@@ -134,7 +134,7 @@ test('Fastify\'s `incoming request` has the trace of its own request or none, an
   t.ok(isAccounted(app.lightTrace.stats().logs.records))
 })
 
-test('`incoming request` has its trace also where the code\'s registration replaces that of light-trace/register', { skip: without('log-ids') || without('testing') }, async (t) => {
+test('`incoming request` keeps its trace when a registration in code replaces that of light-trace/register', { skip: without('log-ids') || without('testing') }, async (t) => {
   const child = runInChild(t, async ({ Fastify, root, say }) => {
     const app = Fastify({ logger: { stream: { write () {} } } })
     const { createCollector } = require(`${root}/lib/features/testing/testing`)
@@ -151,7 +151,7 @@ test('`incoming request` has its trace also where the code\'s registration repla
   t.same(said[0], said[1])
 })
 
-test('`incoming request` whatever the ids of requests are, and however its message begins', { skip: without('log-ids') }, async (t) => {
+test('`incoming request` has its trace whatever the ids of requests are, and however its message begins', { skip: without('log-ids') }, async (t) => {
   for (const [genReqId, logger] of [[(n) => n, {}], [(n) => `quo"te \\ ${n}`, {}], [(n) => `req-${n}`, { msgPrefix: '[shop] ' }]]) {
     let n = 0
     const { app, exported } = await loggingApp(t, {
@@ -167,7 +167,7 @@ test('`incoming request` whatever the ids of requests are, and however its messa
   }
 })
 
-test('a line outside of requests is exported whatever stands in it', async (t) => {
+test('a line outside of requests is exported whatever it contains', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.info({ trace_flags: '00' }, 'first')
   app.log.info({ nested: { trace_flags: '00' } }, 'second')
@@ -175,7 +175,7 @@ test('a line outside of requests is exported whatever stands in it', async (t) =
   t.same(bodies(await exported()), ['first', 'second', 'third'])
 })
 
-test('a collector that throws at `incoming request` leaves the request its trace', { skip: without('testing') }, async (t) => {
+test('a collector that throws at `incoming request` does not change the request\'s trace', { skip: without('testing') }, async (t) => {
   const collector = testing.createCollector()
   collector.onLog = () => { throw new Error('never') }
   const app = Fastify({ logger: { stream: { write () {} } } })
@@ -187,7 +187,7 @@ test('a collector that throws at `incoming request` leaves the request its trace
   t.equal(span.traceId, payload)
 })
 
-test('from warn up always, below it only of sampled traces', async (t) => {
+test('lines are exported from warn up, and below it only in sampled traces', async (t) => {
   const areAnswered = signal()
   const later = []
   const { app, exported } = await loggingApp(t, {
@@ -206,7 +206,7 @@ test('from warn up always, below it only of sampled traces', async (t) => {
   t.same(said, ['sampled info', 'sampled warn', 'not warn', 'not warn', 'sampled later'])
 })
 
-test('level and unsampledLevel, also of the logger\'s own levels', async (t) => {
+test('level and unsampledLevel apply, also to the logger\'s own levels', async (t) => {
   const { app, lines, exported } = await loggingApp(t, {
     logger: { customLevels: { notice: 35 } },
     logs: { export: true, level: 'notice', unsampledLevel: 'info' },
@@ -220,7 +220,7 @@ test('level and unsampledLevel, also of the logger\'s own levels', async (t) => 
   t.equal(lines.length, 5)
 })
 
-test('a level is one of the logger\'s, in each option', async (t) => {
+test('each level option must be one of the logger\'s levels', async (t) => {
   for (const [option, logger] of [['level', {}], ['unsampledLevel', {}], ['buffer', {}], ['level', { customLevels: { notice: 35 }, useOnlyCustomLevels: true, level: 'notice' }]]) {
     const app = Fastify({ logger: { stream: { write () {} }, ...logger } })
     const name = option === 'level' && logger.level !== undefined ? 'info' : 'warning'
@@ -231,7 +231,7 @@ test('a level is one of the logger\'s, in each option', async (t) => {
   t.notMatch(lines.join(), 'LT_WARN')
 })
 
-test('levels that are counted downwards, as syslog\'s', async (t) => {
+test('levels that count down, like syslog\'s, work', async (t) => {
   const customLevels = { emerg: 0, alert: 1, crit: 2, error: 3, warning: 4, notice: 5, info: 6, debug: 7, odd: 8 }
   const { app, lines, exported } = await loggingApp(t, {
     logger: { customLevels, useOnlyCustomLevels: true, levelComparison: 'DESC', level: 'info' },
@@ -252,7 +252,7 @@ test('levels that are counted downwards, as syslog\'s', async (t) => {
   t.same(lines.map((line) => JSON.parse(line).msg).filter((msg) => msg.startsWith('request ')), ['emerg', 'warning', 'notice', 'info', 'debug'].map((level) => `request ${level}`))
 })
 
-test('a flood of one level is bounded and counted; other levels are not', async (t) => {
+test('a flood of one level is limited and counted, without affecting other levels', async (t) => {
   const { app, exported } = await loggingApp(t, { logs: { export: true, maxPerSecond: 10 } })
   for (let i = 0; i < 1000; i++) app.log.info(`line ${i}`)
   app.log.error('an error')
@@ -263,10 +263,10 @@ test('a flood of one level is bounded and counted; other levels are not', async 
   t.equal(counts.dropped.rate, 1000 - lines.length)
   t.ok(isAccounted(counts))
   t.ok(records.some(({ body }) => body === 'an error'))
-  t.ok(records.some(({ attributes }) => attributes.code === 'LT_WARN_LOSS'), 'and it is logged')
+  t.ok(records.some(({ attributes }) => attributes.code === 'LT_WARN_LOSS'), 'it is logged')
 })
 
-test('lines go where they went before, byte by byte, with metadata where it is asked for', async (t) => {
+test('lines are printed unchanged, byte by byte, with metadata if the destination asks for it', async (t) => {
   const printed = { plain: [], wanting: [] }
   const wanting = { [Symbol.for('pino.metadata')]: true, write (line) { printed.wanting.push([line, this.lastLevel, this.lastMsg, this.lastLogger.bindings().part]) } }
   const stream = pino.multistream([{ level: 'trace', stream: { write: (line) => printed.plain.push(line) } }, { level: 'warn', stream: wanting }])
@@ -280,7 +280,7 @@ test('lines go where they went before, byte by byte, with metadata where it is a
   t.match(bodies(await exported()), ['one', 'two'])
 })
 
-test('what else is asked of the destination is its own, and it comes back with the next application', async (t) => {
+test('other members of the destination are unchanged, and the next application can use it again', async (t) => {
   const destination = pino.destination({ dest: devNull, sync: false })
   const logger = pino(destination)
   const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
@@ -291,7 +291,7 @@ test('what else is asked of the destination is its own, and it comes back with t
   t.match(bodies(await exported()), ['by the logger that was given', 'by the application'])
   await app.close()
   logger.info('the application is gone')
-  t.same({ ...app.lightTrace.stats().logs.records.dropped }, { after_shutdown: 1 }, 'until then it is counted what is lost')
+  t.same({ ...app.lightTrace.stats().logs.records.dropped }, { after_shutdown: 1 }, 'until then losses are counted')
   const next = await loggingApp(t, { fastify: { loggerInstance: logger, logger: undefined } })
   logger.info('by the next one')
   t.match(bodies(await next.exported()), ['by the next one'])
@@ -312,7 +312,7 @@ test('two applications with one logger export a line once', async (t) => {
   t.equal(sink.records.filter(({ body }) => body === 'once').length, 1)
 })
 
-test('applications with one logger: when the one that exports it closes, the next that is open does', async (t) => {
+test('when one of several applications with one logger closes, another open one exports the lines', async (t) => {
   const sink = await startMetricSink(t)
   const logger = pino({ write () {} })
   const [first, second, third] = await Promise.all(['first', 'second', 'third'].map(async (serviceName) => {
@@ -331,7 +331,7 @@ test('applications with one logger: when the one that exports it closes, the nex
   logger.info('none is open')
 })
 
-test('the lines of a start that fails before any span are delivered, by close and by flush', async (t) => {
+test('if a start fails before any span, close and flush deliver its lines', async (t) => {
   const sink = await startMetricSink(t)
   const started = async () => {
     const app = Fastify({ logger: { stream: { write () {} } } })
@@ -352,7 +352,7 @@ test('the lines of a start that fails before any span are delivered, by close an
   t.match(flushed.lightTrace.stats().logs.records, { delivered: 2, dropped: {} })
 })
 
-test('a registration in the code has the lines from before it, which the preload\'s has taken', async (t) => {
+test('a registration in code takes over the earlier lines from the preload', async (t) => {
   const sink = await startMetricSink(t)
   const app = Fastify({ logger: { stream: { write () {} } } })
   t.teardown(() => app.close())
@@ -364,7 +364,7 @@ test('a registration in the code has the lines from before it, which the preload
   t.match(sink.records.map(({ body }) => body), ['before the code registers'])
 })
 
-test('no logger, and one that is not pino: said once, and nothing else happens', async (t) => {
+test('without a pino logger, one warning is logged and nothing else happens', async (t) => {
   const said = []
   const own = Object.fromEntries(['fatal', 'error', 'warn', 'info', 'debug', 'trace'].map((level) => [level, (...args) => { if (level === 'warn') said.push(args[0].code) }]))
   own.child = () => own
@@ -375,7 +375,7 @@ test('no logger, and one that is not pino: said once, and nothing else happens',
   t.equal(app.lightTrace.stats().logs.records.accepted, 0)
 })
 
-test('a logger that is switched off is left alone', async (t) => {
+test('a logger that is switched off is not changed', async (t) => {
   const sink = await startMetricSink(t)
   const app = Fastify({ logger: false })
   t.teardown(() => app.close())
@@ -390,7 +390,7 @@ test('a logger that is switched off is left alone', async (t) => {
   t.match(app.lightTrace.stats(), { spans: { delivered: 1 }, logs: { records: { accepted: 0 } } })
 })
 
-test('a childLoggerFactory of the application: its bindings are attributes, its level holds, each line has its request', async (t) => {
+test('with a childLoggerFactory of the application, bindings are attributes, its level applies, and each line has its request', async (t) => {
   const { app, lines, exported } = await loggingApp(t, {
     routes (app) {
       app.setChildLoggerFactory((logger, bindings, options, { headers: { tenant } }) => logger.child({ ...bindings, tenant }, { ...options, level: tenant === 'quiet' ? 'error' : 'info' }))
@@ -407,7 +407,7 @@ test('a childLoggerFactory of the application: its bindings are attributes, its 
   t.notMatch(lines.join(), 'quiet')
 })
 
-test('beside the targets of pino.transport, whose thread gets the lines as before', async (t) => {
+test('targets of pino.transport still get the lines in their thread', async (t) => {
   const file = join(t.testdir(), 'lines')
   const transport = pino.transport({ targets: [{ target: 'pino/file', options: { destination: file } }] })
   const { app, exported } = await loggingApp(t, { fastify: { loggerInstance: pino(transport), logger: undefined } })
@@ -420,7 +420,7 @@ test('beside the targets of pino.transport, whose thread gets the lines as befor
   t.same(readFileSync(file, 'utf8').trimEnd().split('\n').map((line) => JSON.parse(line).i), records.map(({ attributes }) => attributes.i))
 })
 
-test('a collector without /v1/logs is said once, asked seldom, and spans go on', async (t) => {
+test('a collector without /v1/logs is logged once and rarely retried, and spans continue', async (t) => {
   const sink = await startMetricSink(t)
   sink.answer = (path) => ({ status: path.endsWith('/logs') ? 404 : 200 })
   const { app, lines, exported } = await loggingApp(t, { sink, routes: (app) => app.get('/', async () => 'ok') })
@@ -436,7 +436,7 @@ test('a collector without /v1/logs is said once, asked seldom, and spans go on',
   t.ok(isAccounted(records))
 })
 
-test('an outage: lines wait and arrive, and where memory is short they go before spans', async (t) => {
+test('in an outage lines wait and arrive, and are dropped before spans if memory is short', async (t) => {
   const sink = await startMetricSink(t)
   sink.answer = () => ({ status: 503 })
   const { app, exported } = await loggingApp(t, {
@@ -475,7 +475,7 @@ test('close delivers the last lines, on the connection of the spans', async (t) 
   t.equal(sink.connections, 1)
 })
 
-test('lines from before the application is ready', async (t) => {
+test('lines from before the application is ready are exported', async (t) => {
   const sink = await startMetricSink(t)
   const app = Fastify({ logger: { stream: { write () {} } } })
   t.teardown(() => app.close())
@@ -487,7 +487,7 @@ test('lines from before the application is ready', async (t) => {
   t.match(bodies(sink.records), ['early'])
 })
 
-test('the environment asks for it, and names another place', async (t) => {
+test('the environment can switch it on and set another endpoint', async (t) => {
   const sink = await startMetricSink(t)
   const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify({ logger: { stream: { write () {} } } })
@@ -513,7 +513,7 @@ test('the environment asks for it, and names another place', async (t) => {
   t.match(sink.records, [{ body: 'said', attributes: { long: 'x'.repeat(20) }, droppedAttributesCount: 1 }])
 })
 
-test('otlp/stdout writes OTLP JSON beside the lines', async (t) => {
+test('otlp/stdout writes OTLP JSON next to the lines', async (t) => {
   const source = `
     const app = require('fastify')({ logger: { stream: { write () {} } } })
     app.register(require(${JSON.stringify(require.resolve('../..'))}))
@@ -556,7 +556,7 @@ test('light-trace/testing collects records', { skip: without('testing') }, async
   t.same(await collector.logs(), [])
 })
 
-test('wrong options', async (t) => {
+test('invalid options throw', async (t) => {
   for (const [logs, message] of [
     [{ export: 'kafka' }, /`logs.export` must be true, false, 'otlp', 'otlp\/stdout', 'console', 'none' or an object with a url/],
     [{ export: true, level: 5 }, /`logs.level` must be the name of one of the logger's levels/],
@@ -572,7 +572,7 @@ test('wrong options', async (t) => {
 })
 
 for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['logs/dup', 1, 1]]) {
-  test(`exceptions of spans, OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN=${value}`, async (t) => {
+  test(`exceptions of spans are exported with OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN=${value}`, async (t) => {
     const sink = await startMetricSink(t)
     const { code } = await runInChild(t, async ({ Fastify, lightTrace }) => {
       const app = Fastify({ logger: { stream: { write () {} } } })
@@ -586,7 +586,7 @@ for (const [value, records, events] of [[undefined, 0, 1], ['logs', 1, 0], ['log
     const [span] = sink.requests.flatMap(({ spans = [] }) => spans)
     t.equal(span.events.length, events)
     t.equal(span.attributes['error.type'], 'E_FAR')
-    t.equal(sink.records.length, records, 'and no lines')
+    t.equal(sink.records.length, records, 'no lines')
     for (const record of sink.records) {
       t.match(record, {
         eventName: 'exception',
@@ -609,7 +609,7 @@ for (const [what, options, url, count] of [ // a second may end in between
   ['that are sampled, within the rate', { sampler: 1, logs: { maxPerSecond: 2 } }, '/?status=404', 2],
   ['with many exceptions, within the limit of events', { sampler: 1, limits: { events: 3 } }, '/?status=500&times=10', 15]
 ]) {
-  test(`exceptions as records go with their spans: of requests ${what}`, { skip: what === 'that are kept' && without('keep') }, async (t) => {
+  test(`exceptions as records are exported with their spans: of requests ${what}`, { skip: what === 'that are kept' && without('keep') }, async (t) => {
     const sink = await startMetricSink(t)
     const { code, said } = await runInChild(t, async ({ Fastify, lightTrace, say }, options, url) => {
       const app = Fastify()
@@ -633,7 +633,7 @@ for (const [what, options, url, count] of [ // a second may end in between
   })
 }
 
-test('by light-trace/register, which gives way to a registration in code', async (t) => {
+test('light-trace/register exports lines, and a registration in code replaces it', async (t) => {
   for (const isInCode of [false, true]) {
     const sink = await startMetricSink(t)
     const { code, stderr } = await runInChild(t, async ({ Fastify, lightTrace }, isInCode) => {

@@ -43,7 +43,7 @@ function routes (app) {
 }
 
 for (const isExported of [true, false]) {
-  test(`lines of failed requests alone, ${isExported ? 'also over OTLP' : 'printed only'}`, async (t) => {
+  test(`only failed requests have their held lines, ${isExported ? 'also over OTLP' : 'printed only'}`, async (t) => {
     const { app, lines, exported } = await loggingApp(t, { logs: { export: isExported, buffer: 'debug' }, routes })
     app.log.debug('out of requests')
     for (const url of ['/ok', '/bad', '/slow', '/own']) await app.inject(url)
@@ -57,19 +57,19 @@ for (const isExported of [true, false]) {
       t.equal(traceId.length, 32)
       t.ok(observedTime >= time)
     }
-    t.ok(records[0].observedTime > records[0].time, 'and when it was written by the code')
+    t.ok(records[0].observedTime > records[0].time, 'and the time when the code wrote it')
     t.ok(isAccounted(app.lightTrace.stats().logs.records))
   })
 }
 
-test('of slow requests, without `keep` too; and what comes later of them', async (t) => {
+test('held lines of slow requests, and their later lines, are printed, even without `keep`', async (t) => {
   const { app, lines } = await loggingApp(t, { logs: { buffer: 'debug' }, trace: { slow: { afterMs: SLOW_MS } }, routes })
   for (const url of ['/ok', '/slow']) await app.inject(url)
   await app.isOver
   t.same(said(lines), [['ok 2', false], ['slow 1', true], ['late', true]])
 })
 
-test('a route has its own measure of slow; without any no request is slow', async (t) => {
+test('a route can have its own slow limit, and without any limit no request is slow', async (t) => {
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
     trace: { slow: false, sampler: 'always_off' },
@@ -84,7 +84,7 @@ test('a route has its own measure of slow; without any no request is slow', asyn
   t.same(said(lines), Array(3).fill(['slow /own', true]))
 })
 
-test('of a request whose span the application gave status ERROR', async (t) => {
+test('a request whose span has status ERROR from the application prints its lines', async (t) => {
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
     routes: (app) => app.get('/:code', async ({ log, trace, params }) => {
@@ -97,13 +97,13 @@ test('of a request whose span the application gave status ERROR', async (t) => {
   t.same(said(lines), [['own 2', true]])
 })
 
-test('also of requests that are not sampled', async (t) => {
+test('unsampled requests print their lines, too', async (t) => {
   const { app, exported } = await loggingApp(t, { logs: { export: true, buffer: 'debug' }, trace: { sampler: 0 }, routes })
   for (const url of ['/ok', '/bad']) await app.inject(url)
   t.same((await exported()).map(({ body }) => body).filter((body) => /^(?:ok|bad)/.test(body)), ['bad 1', 'bad 3'])
 })
 
-test('sixty-four lines of a request, the last ones, and no more than 64 KiB', async (t) => {
+test('a request holds its last sixty-four lines, and at most 64 KiB', async (t) => {
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
     routes: (app) => app.get('/', async ({ log, query: { length } }) => {
@@ -133,7 +133,7 @@ test('the logger\'s level is the application\'s, which may change it', async (t)
   t.same(said(lines), [['ok 1', false], ['ok 2', false]])
 })
 
-test('of requests whose client left where `keep` says so, also where they waited behind another on their connection', { skip: without('keep') }, async (t) => {
+test('requests whose client left print their lines if `keep` includes them, even if they waited behind another on their connection', { skip: without('keep') }, async (t) => {
   for (const aborted of [false, true]) {
     let opened = 0
     let allOpen
@@ -161,7 +161,7 @@ test('of requests whose client left where `keep` says so, also where they waited
   }
 })
 
-test('of a response that the application breaks off after its head: the span is ERROR', async (t) => {
+test('a response that the application breaks off after its head has a span with ERROR', async (t) => {
   const { app, lines, sink } = await loggingApp(t, {
     logs: { buffer: 'debug' },
     routes (app) {
@@ -186,7 +186,7 @@ test('of a response that the application breaks off after its head: the span is 
   t.same(said(lines), [['bad 1', true], ['bad 2', true], ['bad 3', true]])
 })
 
-test('what bare Fastify prints is printed: levels that the application sets itself', async (t) => {
+test('everything that bare Fastify prints is printed, with levels that the application sets', async (t) => {
   const routes = (app) => {
     app.addHook('onRequest', async (request) => {
       if (request.query.level !== undefined) request.log.level = request.query.level
@@ -213,7 +213,7 @@ test('what bare Fastify prints is printed: levels that the application sets itse
   }
 })
 
-test('a logger whose level is lowered while a request runs, and listeners of its changes', async (t) => {
+test('a logger\'s level may be lowered during a request, and its listeners are called', async (t) => {
   let changes = 0
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
@@ -234,7 +234,7 @@ test('a logger whose level is lowered while a request runs, and listeners of its
   t.equal(changes, 3) // by the test, not by light-trace
 })
 
-test('the largest holder gives first where memory is short', async (t) => {
+test('if memory is short, the largest holder loses lines first', async (t) => {
   const open = []
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'debug' },
@@ -259,7 +259,7 @@ test('the largest holder gives first where memory is short', async (t) => {
   t.equal(said(lines).length, 200)
 })
 
-test('the lines of requests that a crash ends, and not those of a process that ends well', async (t) => {
+test('lines of requests that a crash ends are printed, and not those of a process that ends normally', async (t) => {
   for (const end of ['throw', 'exit 1', 'exit 0']) {
     const { code, stderr } = await runInChild(t, async ({ Fastify, lightTrace }, end) => {
       const app = Fastify({ logger: { stream: { write: (line) => require('node:fs').writeSync(2, line) } } })
@@ -277,7 +277,7 @@ test('the lines of requests that a crash ends, and not those of a process that e
   }
 })
 
-test('children with a level of their own, loggers that requests share, and a logger that is silent', async (t) => {
+test('children with their own level, loggers that requests share, and silent loggers keep their behaviour', async (t) => {
   const { app, lines } = await loggingApp(t, {
     logs: { buffer: 'trace' },
     routes (app) {
@@ -307,7 +307,7 @@ test('children with a level of their own, loggers that requests share, and a log
   t.same(said(shared.lines), [['bad 2', false]])
 })
 
-test('a destination that throws when held lines are printed harms nothing', async (t) => {
+test('a destination that throws when held lines are printed does no harm', async (t) => {
   let isBroken = false
   const stream = { write () { if (isBroken) throw new Error('disk full') } }
   const { app } = await loggingApp(t, {

@@ -11,7 +11,7 @@ const { testing } = require('../support/collector')
 const inheritAttributes = ['tenant.id', 'tier']
 const found = (records, body) => records.find((record) => record.body === body)?.attributes
 
-test('a record has the request\'s attributes, as far as they were set when its line was written', async (t) => {
+test('a record has the request\'s attributes that were set before its line was written', async (t) => {
   let log
   const { app, exported, lines } = await loggingApp(t, {
     trace: { inheritAttributes, attributes: { tier: 'gold' } },
@@ -34,16 +34,16 @@ test('a record has the request\'s attributes, as far as they were set when its l
   t.match(found(records, 'after'), { tier: 'gold', 'tenant.id': 'acme', a: 1, other: undefined })
   t.match(found(records, 'in a step'), { tier: 'gold', 'tenant.id': 'acme' })
   t.match(found(records, 'request completed'), { tier: 'gold', 'tenant.id': 'acme' })
-  t.notOk(lines.some((line) => line.includes('acme')), 'what is printed stays as it is')
+  t.notOk(lines.some((line) => line.includes('acme')), 'printed lines are unchanged')
 })
 
-test('the line that a request came has them, too', { skip: without('log-ids') }, async (t) => {
+test('the line `incoming request` has them, too', { skip: without('log-ids') }, async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { inheritAttributes, attributes: () => ({ 'tenant.id': 'acme' }) }, routes: (app) => app.get('/', async () => 'ok') })
   await app.inject('/')
   t.match(found(await exported(), 'incoming request'), { 'tenant.id': 'acme' })
 })
 
-test('what a line says itself stays, whether or not it is parsed', async (t) => {
+test('a line\'s own attribute is kept, whether or not the line is parsed', async (t) => {
   const { app, exported } = await loggingApp(t, {
     trace: { inheritAttributes: ['tenant.id', 'tier', 'zones', 'odd "key" ä'], attributes: { 'tenant.id': 'acme', tier: 'gold', zones: ['a', 'ä'], 'odd "key" ä': true } },
     routes: (app) => app.get('/', async ({ log }) => {
@@ -64,7 +64,7 @@ test('what a line says itself stays, whether or not it is parsed', async (t) => 
   t.match(found(records, 'long'), { 'tenant.id': 'acme', tier: 'gold', ...rest })
 })
 
-test('records have them within their own limits, and the span keeps its values', async (t) => {
+test('records copy them within their own limits, and the span keeps its values', async (t) => {
   process.env.OTEL_LOGRECORD_ATTRIBUTE_VALUE_LENGTH_LIMIT = '8'
   process.env.OTEL_LOGRECORD_ATTRIBUTE_COUNT_LIMIT = '4'
   t.teardown(() => { for (const name of Object.keys(process.env)) if (name.startsWith('OTEL_LOGRECORD_')) delete process.env[name] })
@@ -86,7 +86,7 @@ test('records have them within their own limits, and the span keeps its values',
   t.same(values, { long: 'x'.repeat(20), zones: ['y'.repeat(20)] })
 })
 
-test('lines that were held have them as of when they were written', async (t) => {
+test('held lines have the attributes from when they were written', async (t) => {
   const { app, exported } = await loggingApp(t, {
     trace: { inheritAttributes },
     logs: { export: true, buffer: 'debug' },
@@ -103,7 +103,7 @@ test('lines that were held have them as of when they were written', async (t) =>
   t.match(found(records, 'after'), { 'tenant.id': 'acme', buffered: true })
 })
 
-test('exceptions that are log records have them', async (t) => {
+test('exceptions as log records have them', async (t) => {
   process.env.OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN = 'logs'
   t.teardown(() => { delete process.env.OTEL_SEMCONV_EXCEPTION_SIGNAL_OPT_IN })
   const { app, exported } = await loggingApp(t, {
@@ -116,7 +116,7 @@ test('exceptions that are log records have them', async (t) => {
   for (const { attributes } of exceptions) t.match(attributes, { 'tenant.id': 'acme', 'exception.message': 'in a step' })
 })
 
-test('collectors and standard output have the same', { skip: without('testing') }, async (t) => {
+test('collectors and standard output have the same attributes', { skip: without('testing') }, async (t) => {
   const collector = testing.createCollector()
   const { app } = await loggingApp(t, {
     trace: { exporter: undefined, spanProcessors: [collector], inheritAttributes, attributes: { 'tenant.id': 'acme', tier: 'gold' } },
@@ -127,7 +127,7 @@ test('collectors and standard output have the same', { skip: without('testing') 
   t.match(attributes, { 'tenant.id': 'acme', tier: 'mine' })
 })
 
-test('requests that are not recorded have no attributes to inherit', async (t) => {
+test('requests without a span have no attributes to inherit', async (t) => {
   const { app, exported } = await loggingApp(t, {
     trace: { sampler: 'always_off', inheritAttributes, attributes: { 'tenant.id': 'acme' } },
     routes: (app) => app.get('/', async ({ log }) => { log.error('no') })

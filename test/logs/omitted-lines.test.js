@@ -21,7 +21,7 @@ function left (value, path = '') {
   return Object.fromEntries(Object.entries(value).filter(([key]) => !isOut(at(key))).map(([key, member]) => [key, left(member, at(key))]))
 }
 
-test('lines made by chance, of loggers with bindings', async (t) => {
+test('random lines of loggers with bindings omit the attributes', async (t) => {
   const { app, lines, exported } = await loggingApp(t, { trace: { omitAttributes: OMITTED } })
   const random = randomFrom(5)
   const one = (...list) => list[Math.floor(random() * list.length)]
@@ -44,7 +44,7 @@ test('lines made by chance, of loggers with bindings', async (t) => {
   })
 })
 
-test('errors, by their names of the conventions', async (t) => {
+test('errors are omitted by their names in the conventions', async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { omitAttributes: OMITTED } })
   for (const code of [undefined, 'E_NO']) app.log.error({ err: Object.assign(new Error('no'), { secret: 'x', code, more: { secret: 1 } }), f1: 1 }, 'failed')
   for (const { attributes, body } of await exported()) {
@@ -55,7 +55,7 @@ test('errors, by their names of the conventions', async (t) => {
 })
 
 // Lines must not take several times as long as soon as any attribute is omitted.
-test('a line of which attributes are omitted is still written in one pass, but for members of a map', async (t) => {
+test('a line with omitted attributes is still written in one pass, except for members of a map', async (t) => {
   const line = new OmittingLine({ attributes: 128, attributeValueLength: 100 }, { messageKey: 'msg', errorKey: 'err' }, new Omission(OMITTED))
   t.ok(line.write('{"level":30,"f0":{"a":[1]},"f1":2,"p.q":"x","msg":"m"}\n', '') > 0)
   t.ok(line.write('{"level":30,"f1":2,"other":{"b":1},"msg":"m"}\n', ',"bound":1,"f1":2') > 0)

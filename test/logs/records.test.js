@@ -17,7 +17,7 @@ function attributesIn (line) {
   return Object.fromEntries(Object.entries(JSON.parse(line)).filter(([key]) => !KNOWN.includes(key)))
 }
 
-test('values of all kinds, made by chance', async (t) => {
+test('random values of all kinds arrive', async (t) => {
   const { app, lines, exported } = await loggingApp(t)
   const random = randomFrom(11)
   const one = (...list) => list[Math.floor(random() * list.length)]
@@ -53,7 +53,7 @@ test('values of all kinds, made by chance', async (t) => {
   })
 })
 
-test('time, severity, scope and resource', async (t) => {
+test('a record has time, severity, scope and resource', async (t) => {
   const { app, exported } = await loggingApp(t, { logger: { customLevels: { notice: 35, loud: 90, quiet: 5 }, level: 'quiet' }, trace: { serviceName: 'shop' } })
   const before = BigInt(Date.now() - 1) * 1_000_000n
   for (const level of ['trace', 'debug', 'info', 'notice', 'warn', 'error', 'fatal', 'loud', 'quiet']) app.log[level](level)
@@ -71,7 +71,7 @@ test('time, severity, scope and resource', async (t) => {
   }
 })
 
-test('an error is an exception by the conventions', async (t) => {
+test('an error is an exception as in the conventions', async (t) => {
   const { app, exported } = await loggingApp(t)
   const error = Object.assign(new TypeError('no', { cause: new Error('why') }), { code: 'E_NO', statusCode: 409 })
   app.log.error(error)
@@ -86,7 +86,7 @@ test('an error is an exception by the conventions', async (t) => {
   t.same(object.attributes, { 'err.stack': 5 })
 })
 
-test('what redaction, serializers, formatters, mixins and hooks make of a line', async (t) => {
+test('a record has the line after redaction, serializers, formatters, mixins and hooks', async (t) => {
   const SECRET = 'hunter2'
   const { app, lines, exported } = await loggingApp(t, {
     logger: {
@@ -130,7 +130,7 @@ for (const [name, logger] of Object.entries({
   'no base': { base: null },
   'a level that is text': { formatters: { level: (label) => ({ level: label }) } }
 })) {
-  test(`loggers that take turns, whose bindings are alike, odd, or change: ${name}`, async (t) => {
+  test(`alternating loggers with similar, unusual or changing bindings are told apart: ${name}`, async (t) => {
     const { app, lines, exported } = await loggingApp(t, { logger })
     const random = randomFrom(12)
     const loggers = [
@@ -156,7 +156,7 @@ for (const [name, logger] of Object.entries({
   })
 }
 
-test('two applications whose loggers have the same bindings, and another name for the message', async (t) => {
+test('two applications can have loggers with the same bindings and another message key', async (t) => {
   const apps = await Promise.all(['msg', 'text'].map((messageKey) => loggingApp(t, { logger: { messageKey } })))
   const loggers = apps.map(({ app }) => app.log.child({ text: 'of the child' }))
   for (let n = 0; n < 3; n++) for (const log of loggers) log.info({ n })
@@ -165,7 +165,7 @@ test('two applications whose loggers have the same bindings, and another name fo
   t.same(second.map(({ body, attributes }) => [body, attributes]), [0, 1, 2].map((n) => ['of the child', { n }]))
 })
 
-test('a key that comes twice has its last value', async (t) => {
+test('a duplicate key has its last value', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.child({ id: 1, msg: 'of the child', other: 'x' }).info({ id: 2, more: 'y' }, 'said')
   const [{ body, attributes }] = await exported()
@@ -173,7 +173,7 @@ test('a key that comes twice has its last value', async (t) => {
   t.same(attributes, { id: 2, other: 'x', more: 'y' })
 })
 
-test('a line that is no JSON is the body', async (t) => {
+test('a line that is not JSON is the body', async (t) => {
   const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.replace('{"level":30', 'INFO {') } } })
   app.log.info({ a: 1 }, 'said')
   app.log.warn({ a: 1 }, 'said')
@@ -184,7 +184,7 @@ test('a line that is no JSON is the body', async (t) => {
 })
 
 // If each quotation mark started a scan to the end, a megabyte would take a quarter of an hour.
-test('a line that is cut, of a megabyte, is the body', async (t) => {
+test('a truncated line of a megabyte is the body', async (t) => {
   const cut = (line) => line.slice(0, -100) + '\n'
   const { app, lines, exported } = await loggingApp(t, { logger: { hooks: { streamWrite: (line) => line.includes('"cut":') ? cut(line) : line } } })
   app.log.info({ cut: 2n ** 60n, text: '"'.repeat(512 * 1024) }, 'said')
@@ -193,14 +193,14 @@ test('a line that is cut, of a megabyte, is the body', async (t) => {
   t.same(records.map(({ body }) => body), lines.map((line) => line.trimEnd()))
 })
 
-test('a hundred thousand keys: the first are attributes, all others are counted', async (t) => {
+test('of a hundred thousand keys the first are attributes, and all others are counted', async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3 } } })
   app.log.info({ ...Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i])), err: { a: 1, b: 2 } }, 'said')
   const [{ body, attributes, droppedAttributesCount }] = await exported()
   t.same({ body, attributes, droppedAttributesCount }, { body: 'said', attributes: { k0: 0, k1: 1, k2: 2 }, droppedAttributesCount: 99_999 })
 })
 
-test('an error of a child and the line\'s own: the record has the line\'s', async (t) => {
+test('of an error of a child logger and the line\'s own, the record has the line\'s', async (t) => {
   const { app, exported } = await loggingApp(t)
   const child = app.log.child({ err: Object.assign(new TypeError('of the child'), { a: 1, list: [1] }) })
   child.info({ err: Object.assign(new RangeError('of the line'), { b: 2 }) }, 'first')
@@ -214,7 +214,7 @@ test('an error of a child and the line\'s own: the record has the line\'s', asyn
   ])
 })
 
-test('limits: attributes, their length, depth, and the length of a record', async (t) => {
+test('attributes, their length, their depth and the length of a record are limited', async (t) => {
   const { app, exported } = await loggingApp(t, { trace: { limits: { attributes: 3, attributeValueLength: 10 } }, logger: { depthLimit: 100 } })
   app.log.info({ a: 1, b: 2, c: 3, d: 4, e: { f: 5 } }, 'm'.repeat(100))
   app.log.info({ text: `${'x'.repeat(9)}\ud83d\ude00`, list: ['y'.repeat(20)] })
@@ -236,7 +236,7 @@ test('limits: attributes, their length, depth, and the length of a record', asyn
   t.equal(at, '{"d":{"d":')
 })
 
-test('a line of a megabyte, and one that is too long', async (t) => {
+test('a line of a megabyte is exported, and a longer one is cut', async (t) => {
   const { app, exported } = await loggingApp(t)
   app.log.info({ list: Array.from({ length: 50_000 }, () => -1) }, 'a'.repeat(1024 * 1024))
   app.log.info('b'.repeat(5 * 1024 * 1024))
@@ -247,7 +247,7 @@ test('a line of a megabyte, and one that is too long', async (t) => {
 })
 
 for (const [name, logger] of Object.entries({ "Fastify's": {}, 'a prefix, and other names': { msgPrefix: '[shop] ', messageKey: 'text', nestedKey: 'payload' } })) {
-  test(`the query that Fastify prints leaves as a span has it, and the line stays as it is: ${name}`, async (t) => {
+  test(`the query that Fastify prints is exported as on a span, and the line is unchanged: ${name}`, async (t) => {
     const { app, lines, sink, exported } = await loggingApp(t, {
       logger,
       trace: { redactQuery: ['own'] },
@@ -274,7 +274,7 @@ for (const [name, logger] of Object.entries({ "Fastify's": {}, 'a prefix, and ot
   })
 }
 
-test('a marked secret in forty-eight shapes under redact: not in a line, so not in a record', async (t) => {
+test('a marked secret in forty-eight shapes under redact is in no line and no record', async (t) => {
   const SECRET = 'hunter2-\u00e4"\\'
   const places = [
     ['token', (value) => ({ token: value })], ['user.token', (value) => ({ user: { token: value } })], ['list[*].token', (value) => ({ list: [{ token: value }, { token: value }] })],
@@ -292,7 +292,7 @@ test('a marked secret in forty-eight shapes under redact: not in a line, so not 
   }
 })
 
-test('what a logger meets: circles, BigInt, getters that throw, binary, a null prototype, an array with holes', async (t) => {
+test('circles, BigInt, getters that throw, binary, null prototypes and arrays with holes are logged', async (t) => {
   const { app, lines, exported } = await loggingApp(t)
   const circle = { name: 'c' }
   circle.self = circle

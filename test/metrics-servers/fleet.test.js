@@ -22,7 +22,7 @@ const dashboard = require('../../examples/fleet/grafana/light-trace.json')
 const redis = tracingChannel('node-redis:command')
 const ROUNDS = 2 // a rate needs two different scrapes
 
-test('promtool accepts the rules, and its unit tests of them pass', async (t) => {
+test('promtool accepts the rules, and their unit tests pass', async (t) => {
   for (const args of [['check', 'rules', RULES], ['check', 'config', join(FLEET, 'prometheus', 'prometheus.yml')], ['test', 'rules', join(FLEET, 'prometheus', 'rules.test.yml')]]) {
     const { status, stdout, stderr } = spawnSync(METRICS_PROMTOOL, args, { encoding: 'utf8' })
     t.equal(status, 0, `${args.join(' ')}\n${stdout}${stderr}`)
@@ -40,7 +40,7 @@ test('every alert has a unit test in which it fires, and one in which it does no
   }
 })
 
-test('every panel shows something of an application, and the rules are evaluated', async (t) => {
+test('every panel shows data of an application, and the rules are evaluated', async (t) => {
   const { prometheus, rules } = await scrapedShop(t)
   const targets = dashboard.panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr: expr.replaceAll('$__rate_interval', '1m').replaceAll('$job', '.*') })))
   t.ok(targets.length > 30)
@@ -60,7 +60,7 @@ test('every panel shows something of an application, and the rules are evaluated
   for (const { name, health, lastError } of await rules()) t.equal(health, 'ok', `${name}: ${lastError}`)
 })
 
-test('the dashboard can be imported: ids are unique, panels do not overlap, each names the data source of the variable', async (t) => {
+test('the dashboard can be imported: ids are unique, panels do not overlap, and each uses the variable\'s data source', async (t) => {
   const { panels, templating, uid } = dashboard
   t.equal(uid, 'light-trace')
   t.same(templating.list.map(({ name }) => name), ['datasource', 'job'])

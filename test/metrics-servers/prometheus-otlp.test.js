@@ -23,7 +23,7 @@ async function pushingApp (t, origin, metrics) {
 }
 
 for (const [histograms, temporality] of [['explicit', 'cumulative'], ['exponential', 'cumulative'], ['explicit', 'delta']]) {
-  test(`Prometheus takes OTLP: ${histograms} buckets, ${temporality}`, async (t) => {
+  test(`Prometheus accepts OTLP: ${histograms} buckets, ${temporality}`, async (t) => {
     const flags = temporality === 'delta' ? [...FLAGS, '--enable-feature=otlp-deltatocumulative'] : FLAGS
     const prometheus = await startPrometheus(t, METRICS_PROMETHEUS_OTLP, { config: '{}', flags })
     await prometheus.ready()

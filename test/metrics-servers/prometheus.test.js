@@ -36,7 +36,7 @@ scrape_configs: [{ job_name: shop, static_configs: [{ targets: ['${new URL(targe
 }
 
 for (const histograms of ['explicit', 'exponential']) {
-  test(`rate, quantile, errors and exemplars, ${histograms} buckets`, async (t) => {
+  test(`rate, quantile, errors and exemplars can be queried, ${histograms} buckets`, async (t) => {
     const { app, collector, get } = await scrapedApp(t, { runtime: true, activeRequests: true, histograms })
     const prometheus = await startScraping(t, app.listeningOrigin)
     for (let i = 0; i < 5; i++) await get(`/users/${i}`)
@@ -70,7 +70,7 @@ for (const histograms of ['explicit', 'exponential']) {
     t.notOk(spans.some(({ name }) => name.includes('/metrics')), 'scrapes are not traced')
   })
 
-  test(`promtool finds nothing wrong, ${histograms} buckets`, async (t) => {
+  test(`promtool finds no problem, ${histograms} buckets`, async (t) => {
     const { app, get } = await scrapedApp(t, { runtime: true, activeRequests: true, bodySizes: true, histograms })
     for (const path of ['/users/1', '/boom', '/order', '/nowhere']) await get(path)
     const { status, stdout, stderr } = spawnSync(METRICS_PROMTOOL, ['check', 'metrics'], { input: await get('/metrics'), encoding: 'utf8' })
@@ -85,7 +85,7 @@ for (const histograms of ['explicit', 'exponential']) {
     await get('/users/1')
     for (const openMetrics of [false, true]) t.same(faultsIn(await app.lightTrace.metrics({ openMetrics }), openMetrics), [])
     const { stderr } = spawnSync(METRICS_PROMTOOL, ['check', 'metrics'], { input: await get('/metrics'), encoding: 'utf8' })
-    t.notMatch(stderr, /error while linting/, 'names may be odd, but all of it is read')
+    t.notMatch(stderr, /error while linting/, 'names may be unusual, but all of it is read')
     const prometheus = await startScraping(t, app.listeningOrigin)
     await prometheus.query('http_server_request_duration_seconds_count{http_route="/users/:id"}')
     const { activeTargets: [target] } = await prometheus.targets()

@@ -32,7 +32,7 @@ async function startRotel (t, exportTo) {
 }
 
 for (const [histograms, temporality] of [['explicit', 'cumulative'], ['exponential', 'delta']]) {
-  test(`rotel passes on what was recorded, ${histograms}, ${temporality}`, async (t) => {
+  test(`rotel forwards the recorded values, ${histograms}, ${temporality}`, async (t) => {
     const sink = await startMetricSink(t)
     const rotel = await startRotel(t, sink.origin)
     const app = Fastify()
@@ -61,7 +61,7 @@ for (const [histograms, temporality] of [['explicit', 'cumulative'], ['exponenti
   })
 }
 
-test('rotel passes on log records as they were written', async (t) => {
+test('rotel forwards log records unchanged', async (t) => {
   const sink = await startMetricSink(t)
   const rotel = await startRotel(t, sink.origin)
   const direct = await startMetricSink(t)

@@ -23,7 +23,7 @@ async function measuredApp (t, options = {}, routes = () => {}) {
   return app
 }
 
-test('the path for Prometheus: both formats, neither traced nor counted, also for two at once', async (t) => {
+test('the Prometheus path serves both formats, also concurrently, and is neither traced nor counted', async (t) => {
   const collector = createCollector()
   const app = await measuredApp(t, { spanProcessors: [collector], metrics: { path: '/metrics', runtime: true } })
   await app.inject('/users/1')
@@ -43,7 +43,7 @@ test('the path for Prometheus: both formats, neither traced nor counted, also fo
   t.match(await app.lightTrace.metrics({ openMetrics: true }), /# EOF\n$/)
 })
 
-test('an application that has used up all its metrics starts, and ours are there', async (t) => {
+test('an application that has used up all its metrics starts, and has ours', async (t) => {
   const all = { runtime: true, activeRequests: true, bodySizes: true, path: '/metrics' }
   const app = await measuredApp(t, { metrics: { exporter: 'none', ...all } }, ({ lightTrace }) => {
     const meter = lightTrace.meterProvider.getMeter('busy')
@@ -58,7 +58,7 @@ test('an application that has used up all its metrics starts, and ours are there
   t.notMatch(body, /^c1000_total/m)
 })
 
-test('off: no metrics, no text, and instruments that record nothing', async (t) => {
+test('without the option there are no metrics and no text, and instruments record nothing', async (t) => {
   const app = await measuredApp(t, { metrics: false })
   await app.inject('/users/1')
   t.equal(await app.lightTrace.metrics(), '')
@@ -67,7 +67,7 @@ test('off: no metrics, no text, and instruments that record nothing', async (t) 
   t.equal(await app.lightTrace.metrics(), '')
 })
 
-test('a scraper that leaves, and one that comes during a flush', async (t) => {
+test('a scraper may leave, or come during a flush', async (t) => {
   const sink = await startMetricSink(t)
   const app = await measuredApp(t, { exporter: { url: sink.url }, metrics: { path: '/metrics', attributes: ({ query }) => ({ n: query.n }) } })
   const origin = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -90,7 +90,7 @@ test('the collector of tests has the metrics, and nothing is sent', async (t) =>
   t.same(await createCollector().metrics(), [])
 })
 
-test('metrics.getMeter works once light-trace is registered, and the slot is given back', async (t) => {
+test('metrics.getMeter works once light-trace is registered, and the slot is free again after the close', async (t) => {
   const app = Fastify()
   await app.register(lightTrace, { exporter: 'none', metrics: true })
   const meter = api.metrics.getMeter('shop', '1')
@@ -104,10 +104,10 @@ test('metrics.getMeter works once light-trace is registered, and the slot is giv
   t.equal(api.metrics.getMeterProvider().constructor.name, 'NoopMeterProvider')
   const next = await measuredApp(t)
   orders.add(5)
-  t.match(await next.lightTrace.metrics(), /orders_total\{.*\} 5\n/, 'what was fetched before counts for the next application')
+  t.match(await next.lightTrace.metrics(), /orders_total\{.*\} 5\n/, 'earlier instruments record to the next application')
 })
 
-test('without metrics the slot stays free, and so it does without registerGlobals', async (t) => {
+test('the slot stays free without metrics, and without registerGlobals', async (t) => {
   await measuredApp(t, { metrics: false })
   t.equal(api.metrics.getMeterProvider().constructor.name, 'NoopMeterProvider')
   const app = await measuredApp(t, { registerGlobals: false })
@@ -116,7 +116,7 @@ test('without metrics the slot stays free, and so it does without registerGlobal
   t.match(await app.lightTrace.metrics(), /x\{otel_scope_name="own"\} -1\n/)
 })
 
-test('a MeterProvider of an SDK is recorded through, and nothing is exported', async (t) => {
+test('metrics are recorded through an SDK\'s MeterProvider, and nothing is exported', async (t) => {
   const { MeterProvider, InMemoryMetricExporter, PeriodicExportingMetricReader, AggregationTemporality } = require('@opentelemetry/sdk-metrics')
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
   const provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1e9 })] })
@@ -143,7 +143,7 @@ test('a MeterProvider of an SDK is recorded through, and nothing is exported', a
   await provider.shutdown()
 })
 
-test('a MeterProvider that throws harms neither the start nor a request', async (t) => {
+test('a MeterProvider that throws affects neither the start nor a request', async (t) => {
   const broken = (fails) => ({ getMeter: () => new Proxy({}, { get: () => fails }) })
   for (const fails of [() => { throw new Error('broken') }, () => ({ add () { throw new Error('broken') }, record () { throw new Error('broken') } })]) {
     t.ok(api.metrics.setGlobalMeterProvider(broken(fails)))
@@ -191,12 +191,12 @@ test('calls of sampled and unsampled requests are measured', async (t) => {
     t.equal(spans.started, spans.ended)
     t.equal(spans.unsampled, sampler === 0 ? 5 : 0)
     t.equal((await collector.spans()).length, sampler === 0 ? 0 : 5)
-    t.equal(redacted.length, sampler, 'what no span shows is not redacted')
+    t.equal(redacted.length, sampler, 'query parameters are not redacted here, since no span shows them')
     await app.close()
   }
 })
 
-test('calls are measured where a sampler is asked, too', async (t) => {
+test('calls are measured with a Sampler, too', async (t) => {
   const upstream = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1')
   await once(upstream, 'listening')
   t.teardown(() => upstream.close())
@@ -210,7 +210,7 @@ test('calls are measured where a sampler is asked, too', async (t) => {
   t.match(calls.points, [{ count: 1, attributes: { 'http.response.status_code': 200, 'server.address': '127.0.0.1' } }])
 })
 
-test('database calls are measured by system, operation and place, and no value is in it', { skip: without('libraries') }, async (t) => {
+test('database calls are measured by system, operation and server, without values', { skip: without('libraries') }, async (t) => {
   const diagnostics = require('node:diagnostics_channel')
   const channel = diagnostics.tracingChannel('mysql2:query')
   for (const sampler of [1, 0]) {
@@ -248,7 +248,7 @@ test('light-trace counts its own spans', async (t) => {
   t.equal(value('otel.sdk.processor.span.processed'), 1)
 })
 
-test('a collection of garbage is counted by its kind', async (t) => {
+test('a garbage collection is counted by its kind', async (t) => {
   const { openRuntimeMetrics } = require('../../lib/features/metrics/runtime-metrics')
   const { newRegistry, newMeter } = require('./support')
   const { snapshot } = require('../../lib/features/metrics/app-metrics')

@@ -32,16 +32,16 @@ const work = async (tools, jumpMs, temporality) => {
 
 for (const temporality of ['cumulative', 'delta']) {
   for (const [name, jumpMs] of [['an hour back', -HOUR_MS], ['an hour ahead', HOUR_MS]]) {
-    test(`the wall clock jumps ${name}: ${temporality} metrics stay whole`, async (t) => {
+    test(`after the wall clock jumps ${name}, ${temporality} metrics are complete`, async (t) => {
       const sink = await startMetricSink(t)
       const { stderr } = await runInChild(t, work, { args: [jumpMs, temporality], env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
       t.equal(stderr, '')
       // The decoder fails on a point that starts after its time.
       const points = sink.exports.flatMap(({ metrics }) => metrics).filter(({ name }) => name === DURATION).map(({ points: [point] }) => point)
       t.ok(points.length >= 3)
-      if (temporality === 'delta') t.equal(points.reduce((sum, { count }) => sum + count, 0), 3, 'every request once')
+      if (temporality === 'delta') t.equal(points.reduce((sum, { count }) => sum + count, 0), 3, 'each request once')
       else t.same(points.map(({ count }) => count).slice(0, 3), [1, 2, 3])
-      t.ok(points.every(({ sum, min, max, count }) => min >= 0 && max < 60 && sum < 60 * count), 'a jump is no duration')
+      t.ok(points.every(({ sum, min, max, count }) => min >= 0 && max < 60 && sum < 60 * count), 'the jump is not part of a duration')
       const moved = Number(points.at(-1).time - points[0].time) / 1e6
       t.ok(Math.abs(moved - jumpMs) < 60_000, 'times are those of the wall clock')
       if (temporality === 'cumulative' && jumpMs > 0) t.equal(new Set(points.map(({ start }) => start)).size, 1, 'no restart')
@@ -49,7 +49,7 @@ for (const temporality of ['cumulative', 'delta']) {
   }
 }
 
-test('scrapes: two at once, one under way when the app closes, one after', async (t) => {
+test('scrapes can overlap, run while the app closes, and follow the close', async (t) => {
   const app = Fastify({ forceCloseConnections: true })
   t.teardown(() => app.close())
   await app.register(lightTrace, { exporter: 'none', metrics: { path: '/metrics', attributes: ({ query }) => ({ n: query.n }) } })
@@ -63,7 +63,7 @@ test('scrapes: two at once, one under way when the app closes, one after', async
   response.on('error', () => {})
   await once(response, 'data')
   await app.close()
-  t.equal(count(await app.lightTrace.metrics()), 400, 'what was recorded can be read after the end')
+  t.equal(count(await app.lightTrace.metrics()), 400, 'recorded values can be read after the end')
 })
 
 function count (text) {

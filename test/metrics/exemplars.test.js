@@ -30,7 +30,7 @@ const work = async ({ Fastify, lightTrace, say }) => {
 }
 
 for (const [filter, expected] of Object.entries(EXPECTED)) {
-  test(`exemplars with OTEL_METRICS_EXEMPLAR_FILTER=${filter}`, async (t) => {
+  test(`OTEL_METRICS_EXEMPLAR_FILTER=${filter} decides which requests leave exemplars`, async (t) => {
     const sink = await startMetricSink(t)
     const { said, stderr } = await runInChild(t, work, { env: { OTEL_METRICS_EXEMPLAR_FILTER: filter, OTEL_EXPORTER_OTLP_ENDPOINT: sink.origin } }).exit
     t.equal(stderr, '')
@@ -47,7 +47,7 @@ for (const [filter, expected] of Object.entries(EXPECTED)) {
   })
 }
 
-test('a request without a trace has no exemplar, and leaves in place the one that is there', async (t) => {
+test('a request without a trace has no exemplar, and does not replace the existing one', async (t) => {
   const options = { metrics: { exemplars: 'always_on', buckets: [1000] }, ignore: ({ headers }) => headers['x-ignored'] !== undefined }
   const { app, sink, get } = await measuredApp(t, options, (app) => {
     const orders = app.lightTrace.meterProvider.getMeter('shop').createCounter('orders')
@@ -67,7 +67,7 @@ test('a request without a trace has no exemplar, and leaves in place the one tha
   t.same(tracesOf((await sink.metric('orders')).points[0]), [traceId])
 })
 
-test('a request that is not sampled but kept is one, where unsampled ones are not', { skip: without('keep') }, async (t) => {
+test('an unsampled but kept request is an exemplar, even if unsampled ones are not', { skip: without('keep') }, async (t) => {
   for (const [filter, kept, fine] of [['trace_based', 1, 0], ['always_off', 0, 0]]) {
     const options = { metrics: { exemplars: filter }, sampler: 'always_off', keep: { errors: true } }
     const ids = []

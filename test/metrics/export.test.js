@@ -26,7 +26,7 @@ async function measuredApp (t, { sink, ...options } = {}) {
 const POINTS = 7 // per collection after one request: its duration, and the six numbers of otel.sdk.*
 const counts = ({ metrics }) => metrics.find(({ name }) => name === DURATION)?.points.reduce((sum, { count }) => sum + count, 0) ?? 0
 
-test('spans and metrics share one connection, and go to two paths with the same headers', async (t) => {
+test('spans and metrics share one connection, with two paths and the same headers', async (t) => {
   const sink = await startMetricSink(t)
   const { app } = await measuredApp(t, { sink, exporter: { url: sink.url, headers: { 'x-scope': 'a' } } })
   await app.inject('/users/1')
@@ -40,7 +40,7 @@ test('spans and metrics share one connection, and go to two paths with the same 
   t.match(app.lightTrace.stats().metrics, { exports: { ok: 2, failed: 0 }, points: { rejected: 0, dropped: 0 }, lastError: null })
 })
 
-test('metrics are sent at each interval, and not when nothing asks for it', async (t) => {
+test('metrics are sent at each interval, and not before', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
   await app.inject('/users/1')
   await sink.until(() => sink.exports.filter((request) => counts(request) === 1).length >= 3)
@@ -49,7 +49,7 @@ test('metrics are sent at each interval, and not when nothing asks for it', asyn
   t.same(quiet.sink.exports, [])
 })
 
-test('an interval that is longer than a timer can be, or endless, sends nothing before its time', async (t) => {
+test('an interval beyond the limit of timers, or an infinite one, sends nothing early', async (t) => {
   const { random } = Math
   t.teardown(() => { Math.random = random })
   Math.random = () => 0.999 // the first export is due after one and a half intervals
@@ -68,7 +68,7 @@ test('an interval that is longer than a timer can be, or endless, sends nothing 
   t.same(late.map(({ sink }) => sink.exports.length), [1, 1, 1, 1])
 })
 
-test('a collection that throws is counted and logged once, and the next one is made', async (t) => {
+test('a collection that throws is counted and logged once, and the next one runs', async (t) => {
   const { MetricReader } = require('../../lib/features/metrics/reader')
   const logged = []
   const stats = new Stats()
@@ -86,7 +86,7 @@ test('a collection that throws is counted and logged once, and the next one is m
   t.equal(stats.exportsFailed, 1)
 })
 
-test('a collector accepts metrics, or spans, again once it has taken some', async (t) => {
+test('a collector that accepts metrics or spans again is logged', async (t) => {
   const lines = []
   const sink = await startMetricSink(t)
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
@@ -112,7 +112,7 @@ test('a collector accepts metrics, or spans, again once it has taken some', asyn
   t.same((await again(() => ({ status: 200 }))).sort(), ['accepts metric points again', 'accepts spans again'])
 })
 
-test('in an outage a cumulative export is replaced by a newer one', async (t) => {
+test('in an outage, a newer cumulative export replaces an older one', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
   sink.answer = () => ({ status: 503 })
   const attempts = () => sink.requests.filter(({ path }) => path === '/v1/metrics')
@@ -129,7 +129,7 @@ test('in an outage a cumulative export is replaced by a newer one', async (t) =>
   t.match(lastError, /503/)
 })
 
-test('a collector that answers 503 without Retry-After, or refuses connections, is asked again before the next interval', async (t) => {
+test('after a 503 without Retry-After or a refused connection, metrics are retried before the next interval', async (t) => {
   const intervalMs = 8000 // three attempts take a quarter of a second
   const { random } = Math
   t.teardown(() => { Math.random = random })
@@ -145,7 +145,7 @@ test('a collector that answers 503 without Retry-After, or refuses connections, 
   }))
 })
 
-test('in an outage of deltas every request arrives once', async (t) => {
+test('in an outage with delta, every request arrives once', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON, temporality: 'delta' } })
   let number = 0
   sink.answer = (path) => ({ status: path === '/v1/metrics' && number++ % 3 !== 2 ? 503 : 200 })
@@ -160,7 +160,7 @@ test('in an outage of deltas every request arrives once', async (t) => {
   for (let i = 1; i < points.length; i++) t.ok(points[i].start >= points[i - 1].time, 'intervals do not overlap')
 })
 
-test('a delta whose answer was lost is sent again with the same interval and numbers, and then what came since', async (t) => {
+test('a delta whose answer was lost is sent again with the same interval and numbers, before newer data', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   const sent = () => sink.requests.filter(({ path }) => path === '/v1/metrics').map(({ metrics }) => metrics.find(({ name }) => name === DURATION).points[0])
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 502 : 200 })
@@ -178,7 +178,7 @@ test('a delta whose answer was lost is sent again with the same interval and num
   t.match(app.lightTrace.stats().metrics, { points: { delivered: 2 * POINTS, dropped: 0 }, exports: { ok: 2, failed: 2 } })
 })
 
-test('what an application that closes cannot deliver is counted whole: what was held, and what came since', async (t) => {
+test('an application that closes counts everything undelivered: the held delta, and data since then', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 503 : 200 })
   await app.inject('/users/1')
@@ -188,7 +188,7 @@ test('what an application that closes cannot deliver is counted whole: what was 
   t.match(app.lightTrace.stats().metrics.points, { delivered: 0, dropped: 2 * POINTS })
 })
 
-test('a Retry-After is honoured by interval and retry alike, and not by a flush', async (t) => {
+test('an interval and a retry honour Retry-After, and a flush does not', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { intervalMs: SOON } })
   sink.answer = (path) => path === '/v1/metrics' ? { status: 429, headers: { 'retry-after': '100' } } : { status: 200 }
   await app.inject('/users/1')
@@ -215,11 +215,11 @@ test('a server without metrics is logged once, and not asked each time', async (
   await app.lightTrace.flush()
   await app.close()
   t.equal(sink.requests.filter(({ path }) => path === '/v1/metrics').length, 1)
-  t.equal(sink.requests.filter(({ path }) => path === '/v1/traces').length, 1, 'spans go on')
+  t.equal(sink.requests.filter(({ path }) => path === '/v1/traces').length, 1, 'spans continue')
   t.same(warnings.filter((code) => code === 'LT_WARN_METRICS_ENDPOINT'), ['LT_WARN_METRICS_ENDPOINT'])
 })
 
-test('what a server refuses is counted, and the next export is made all the same', async (t) => {
+test('rejected metrics are counted, and the next export runs', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { temporality: 'delta' } })
   sink.answer = (path) => ({ status: path === '/v1/metrics' ? 400 : 200 })
   await app.inject('/users/1')
@@ -227,11 +227,11 @@ test('what a server refuses is counted, and the next export is made all the same
   sink.answer = () => ({ status: 200 })
   await app.inject('/users/1')
   await app.close()
-  t.same(sink.exports.map(counts), [1], 'what was refused is not sent again')
+  t.same(sink.exports.map(counts), [1], 'rejected metrics are not sent again')
   t.match(app.lightTrace.stats().metrics, { points: { dropped: POINTS, delivered: POINTS }, exports: { ok: 1, failed: 1 } })
 })
 
-test('what a server that is no collector answers is said of metrics as of spans', async (t) => {
+test('an answer from a server that is not a collector is reported for metrics as for spans', async (t) => {
   const lines = []
   const sink = await startMetricSink(t)
   sink.answer = (path) => path === '/v1/metrics' ? { status: 200, headers: { 'content-type': 'text/html' }, body: '<html></html>' } : { status: 200 }
@@ -244,7 +244,7 @@ test('what a server that is no collector answers is said of metrics as of spans'
   t.match(app.lightTrace.stats().metrics, { points: { delivered: 0, rejected: POINTS, dropped: 0 }, exports: { ok: 0, failed: 1 }, lastError: /the answer is a web page/ })
 })
 
-test('a server that takes less in one request gets several', async (t) => {
+test('a server with a smaller limit gets several requests', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }) } })
   for (let i = 0; i < 300; i++) await app.inject(`/users/1?n=${i}`)
   let refused = 0
@@ -263,7 +263,7 @@ test('a partial success is counted', async (t) => {
   t.match(app.lightTrace.stats().metrics.points, { delivered: POINTS - 1, rejected: 1, dropped: 0 })
 })
 
-test('close gives up a server that hangs when its time is over, and one that is gone at once', async (t) => {
+test('close waits for a hanging server until its deadline, and not for one that is down', async (t) => {
   const { app, sink } = await measuredApp(t, { closeTimeoutMs: 50 })
   sink.answer = () => ({ hang: true })
   await app.inject('/users/1')
@@ -277,7 +277,7 @@ test('close gives up a server that hangs when its time is over, and one that is 
   await gone.sink.up()
 })
 
-test('after close nothing is recorded and nothing fails', async (t) => {
+test('after close nothing is recorded and nothing throws', async (t) => {
   const { app, sink } = await measuredApp(t)
   const counter = app.lightTrace.meterProvider.getMeter('shop').createCounter('orders')
   counter.add(1)
@@ -288,7 +288,7 @@ test('after close nothing is recorded and nothing fails', async (t) => {
   t.match(await app.lightTrace.metrics(), /orders_total\{otel_scope_name="shop"\} 1\n/)
 })
 
-test('compressed where it is asked for', async (t) => {
+test('metrics are compressed if configured', async (t) => {
   const sink = await startMetricSink(t)
   const { app } = await measuredApp(t, { sink, exporter: { url: sink.url, compression: 'gzip' } })
   await app.inject('/users/1')
@@ -297,7 +297,7 @@ test('compressed where it is asked for', async (t) => {
   t.equal(counts(sink.exports[0]), 1)
 })
 
-test('zstd, and gzip for a server that refuses it', { skip: zlib.zstdCompress === undefined && 'this Node has none' }, async (t) => {
+test('zstd is used if configured, and gzip for a server that rejects it', { skip: zlib.zstdCompress === undefined && 'this Node has no zstd' }, async (t) => {
   for (const refused of [false, true]) {
     const sink = await startMetricSink(t)
     sink.answer = (path, number) => ({ status: refused && number === 0 ? 400 : 200 })
@@ -309,7 +309,7 @@ test('zstd, and gzip for a server that refuses it', { skip: zlib.zstdCompress ==
   }
 })
 
-test('a server of its own for metrics gets no headers of the spans\' one', async (t) => {
+test('a separate endpoint for metrics gets no headers of the endpoint for spans', async (t) => {
   const [spans, metrics] = [await startMetricSink(t), await startMetricSink(t)]
   const { app } = await measuredApp(t, {
     sink: spans, exporter: { url: spans.url, headers: { 'x-key': 'secret' } }, metrics: { exporter: { url: `${metrics.origin}/custom` } }
@@ -321,7 +321,7 @@ test('a server of its own for metrics gets no headers of the spans\' one', async
   t.same(spans.requests.map(({ path }) => path), ['/v1/traces'])
 })
 
-test('many series are exported while requests are served', async (t) => {
+test('the event loop keeps turning while many series are exported', async (t) => {
   const { app, sink } = await measuredApp(t, { metrics: { attributes: ({ query }) => ({ n: query.n }) } })
   for (let i = 0; i < 1500; i++) await app.inject(`/users/1?n=${i}`)
   let turns = 0
@@ -334,7 +334,7 @@ test('many series are exported while requests are served', async (t) => {
   t.equal(counts(sink.exports[0]), 1500)
 })
 
-test('there is one collection at a time, and flushes that wait for it share the next', async (t) => {
+test('one collection runs at a time, and flushes that wait for it share the next', async (t) => {
   const { MetricReader } = require('../../lib/features/metrics/reader')
   const sends = []
   let running = 0
@@ -354,7 +354,7 @@ test('there is one collection at a time, and flushes that wait for it share the 
   await null
   await null
   await Promise.all([first, reader.flush(), reader.flush()])
-  t.same(sends, [false, false, false], 'what was recorded since the second has begun is in the third')
+  t.same(sends, [false, false, false], 'values recorded since the second began are in the third')
   await Promise.all([reader.flush(), reader.close(), reader.flush()])
   t.same(sends, [false, false, false, false, true])
   t.equal(running, 0)
@@ -372,7 +372,7 @@ test('a process that ends without a close sends its metrics', async (t) => {
   t.same(sink.exports.map(counts), [1])
 })
 
-test('OTEL_METRICS_EXPORTER=prometheus serves on a port of its own', async (t) => {
+test('OTEL_METRICS_EXPORTER=prometheus serves on its own port', async (t) => {
   const { startProgram } = require('../support/program')
   const { freePort } = require('../../scripts/free-port')
   const port = await freePort()
@@ -389,7 +389,7 @@ test('OTEL_METRICS_EXPORTER=prometheus serves on a port of its own', async (t) =
   t.equal((await fetch(`http://127.0.0.1:${port}/else`)).status, 404)
 })
 
-test('OTEL_METRICS_EXPORTER=prometheus in a cluster: one worker has the port, and another takes it over', async (t) => {
+test('OTEL_METRICS_EXPORTER=prometheus in a cluster: one worker has the port, and another takes over', async (t) => {
   const port = await freePort()
   const child = runInChild(t, async ({ Fastify, root, say }, port) => {
     const cluster = require('node:cluster')

@@ -17,19 +17,19 @@ function exportsBySecond (intervalMs, firstMs) {
   return seconds
 }
 
-test('they are spread over the whole interval, and stay so', (t) => {
+test('exports are spread over the whole interval, and stay spread', (t) => {
   for (const intervalMs of [60_000, 15_000, 1_000]) {
     const random = randomFrom(20261125)
     const mean = PROCESSES * Math.min(1, 1000 / intervalMs)
     const seconds = exportsBySecond(intervalMs, () => firstAfterMs(intervalMs, random())).slice(Math.ceil(1.5 * intervalMs / 1000))
     t.ok(Math.max(...seconds) < mean + 5 * Math.sqrt(mean), `${intervalMs}: ${Math.max(...seconds)} in the worst second, ${mean} in the mean`)
     t.ok(Math.min(...seconds) > mean - 5 * Math.sqrt(mean))
-    t.equal(Math.max(...exportsBySecond(intervalMs, () => intervalMs)), PROCESSES, 'without that all come in one second')
+    t.equal(Math.max(...exportsBySecond(intervalMs, () => intervalMs)), PROCESSES, 'without the spread, all are in one second')
   }
   t.end()
 })
 
-test('none exports before half of its interval, nor later than one and a half', (t) => {
+test('no process exports before half of its interval or after one and a half', (t) => {
   t.equal(firstAfterMs(60_000, 0), 30_000)
   t.ok(firstAfterMs(60_000, 1 - 2 ** -53) < 90_001)
   t.end()

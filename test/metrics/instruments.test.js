@@ -7,7 +7,7 @@ const { MeterProvider } = require('../../lib/features/metrics/instruments')
 const { snapshot } = require('../../lib/features/metrics/app-metrics')
 const { newRegistry, newReport, newMeter, encodeAll } = require('./support')
 
-test('observable instruments report what their callbacks observed in this round, and nothing else', async (t) => {
+test('observable instruments report only what their callbacks observed in this round', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry)
   let rooms = { a: 1, b: 2 }
@@ -38,14 +38,14 @@ test('callbacks may be async, belong to several instruments, and be removed', as
   t.match(encodeAll(registry).metrics.map(({ name, points }) => [name, points[0].value]), [['a', 5], ['b', -1]])
   meter.removeBatchObservableCallback(batch, [b, a])
   await registry.observe()
-  t.equal(newestValue(registry, 'a'), undefined, 'what nobody observes any more is not reported')
+  t.equal(newestValue(registry, 'a'), undefined, 'a value that is no longer observed is not reported')
 })
 
 function newestValue (registry, name) {
   return snapshot(registry.scopes()).find((metric) => metric.name === name)?.points[0].value
 }
 
-test('a callback that throws or rejects is logged once and stops no other', async (t) => {
+test('a callback that throws or rejects is logged once and does not stop others', async (t) => {
   const report = newReport()
   const registry = newRegistry({}, report)
   const meter = newMeter(registry)
@@ -57,7 +57,7 @@ test('a callback that throws or rejects is logged once and stops no other', asyn
   t.match(report.warnings, [/^LT_WARN_METRIC_CALLBACK the callback of the metric 'bad' failed: broken/, /^LT_WARN_METRIC_CALLBACK the callback of the metric 'worse' failed: broken too/])
 })
 
-test('two collections at once share one round', async (t) => {
+test('two concurrent collections share one round', async (t) => {
   const registry = newRegistry()
   let calls = 0
   newMeter(registry).createObservableGauge('g').addCallback(async (result) => {
@@ -69,7 +69,7 @@ test('two collections at once share one round', async (t) => {
   t.equal(calls, 1)
 })
 
-test('what cannot be recorded is left out and logged', async (t) => {
+test('invalid values are left out and logged', async (t) => {
   const report = newReport()
   const registry = newRegistry({}, report)
   const meter = newMeter(registry)
@@ -89,11 +89,11 @@ test('what cannot be recorded is left out and logged', async (t) => {
   t.equal(points.reduce((sum, { value }) => sum + value, 0), 4)
   t.same(points.find(({ attributes }) => 'c' in attributes).attributes, { c: NaN })
   t.equal(encodeAll(registry).named('h').points[0].count, 1)
-  t.equal(encodeAll(registry).named('whole'), undefined, 'more than a whole number can be')
+  t.equal(encodeAll(registry).named('whole'), undefined, 'beyond the largest integer')
   t.ok(report.warnings.some((warning) => warning.startsWith('LT_WARN_METRIC_VALUE')))
 })
 
-test('advice gives a histogram its buckets; bad advice is ignored', async (t) => {
+test('advice sets a histogram\'s buckets, and invalid advice is ignored', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry)
   meter.createHistogram('a', { advice: { explicitBucketBoundaries: [1, 2] } }).record(1.5)
@@ -109,7 +109,7 @@ test('advice gives a histogram its buckets; bad advice is ignored', async (t) =>
   t.same(read.named('c').points[0].counts, [1])
 })
 
-test('an instrument records to the application that is open, also when it was made before', async (t) => {
+test('an instrument records to the open application, even if it was created before', async (t) => {
   let registry = null
   const counter = new MeterProvider(() => registry).getMeter('shop').createCounter('orders')
   counter.add(1)
@@ -121,7 +121,7 @@ test('an instrument records to the application that is open, also when it was ma
   t.equal(newestValue(second, 'orders'), 4)
 })
 
-test('a measurement in a sampled span leaves its ids', async (t) => {
+test('a measurement in a sampled span leaves an exemplar', async (t) => {
   const span = Object.assign(new TraceContext(), { t0: 1, t3: 1, s0: 2, s1: 3, flags: SAMPLED })
   const context = { getValue: (key) => key === SPAN_KEY ? span : undefined }
   const registry = newRegistry({}, newReport(), () => context)
@@ -135,7 +135,7 @@ test('a measurement in a sampled span leaves its ids', async (t) => {
   t.same(read.named('h').points[0].exemplars.map(({ value }) => value), [7])
 })
 
-test('instruments of one name: the same, or another', async (t) => {
+test('two instruments with one name are the same, or a conflict', async (t) => {
   const report = newReport()
   const registry = newRegistry({}, report)
   newMeter(registry).createCounter('Orders').add(1)
@@ -146,14 +146,14 @@ test('instruments of one name: the same, or another', async (t) => {
   t.match(report.warnings, [/LT_WARN_METRIC_CONFLICT/])
 })
 
-test('names made of data do not pile up', async (t) => {
+test('instrument names made from data do not accumulate', async (t) => {
   const registry = newRegistry({}, newReport())
   const meter = newMeter(registry)
   for (let i = 0; i < 1500; i++) meter.createCounter(`c${i}`).add(1)
   t.equal(encodeAll(registry).metrics.length, 1000)
 })
 
-test('nothing that is given to a meter throws into the application', async (t) => {
+test('no value passed to a meter throws into the application', async (t) => {
   const fails = () => { throw new Error('mine') }
   const trap = new Proxy({}, { get: fails, has: fails, ownKeys: fails, getPrototypeOf: fails, getOwnPropertyDescriptor: fails })
   const list = new Proxy([1, 2], { get: fails })

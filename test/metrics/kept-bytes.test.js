@@ -44,22 +44,22 @@ async function bytesInUse () {
 // A flat one-byte string.
 const long = (i, length = 50_000) => Buffer.alloc(length, `${i}_`).toString('latin1')
 
-test('long values that are one series when they are cut', async (t) => {
+test('long values that are one series after truncation take bounded memory', async (t) => {
   const held = await heldBy(t, (counter, i) => counter.add(1, { value: `${'x'.repeat(1000)}${long(i)}` }))
   t.ok(held < 4 * MIB, `${held} bytes`)
 })
 
-test('parts of long values', async (t) => {
+test('slices of long values take bounded memory', async (t) => {
   const held = await heldBy(t, (counter, i) => counter.add(1, { value: long(i).slice(-200) }))
   t.ok(held < 20 * MIB, `${held} bytes`)
 })
 
-test('many values of all the length that is allowed', async (t) => {
+test('many values of the maximum length take bounded memory', async (t) => {
   const held = await heldBy(t, (counter, i) => counter.add(1, Object.fromEntries(Array.from({ length: 20 }, (_, j) => [`k${j}`, long(i, 990)]))))
   t.ok(held < 24 * MIB, `${held} bytes`)
 })
 
-test('with delta, series of twenty routes that have given way to others', async (t) => {
+test('with delta, replaced series of twenty routes take bounded memory', async (t) => {
   const registry = newRegistry({ temporality: 'delta', seriesMax: 200 })
   const options = { buckets: null, attributes: (tenant) => ({ tenant }), activeRequests: false, bodySizes: false }
   const server = new ServerMetrics(registry, scope, options, {})

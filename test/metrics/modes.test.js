@@ -39,22 +39,22 @@ const expected = [
   { count: 1, attributes: { 'http.route': '/boom', 'http.response.status_code': 500, 'error.type': 'TypeError' } }
 ]
 
-test('spans by the tracer provider of an SDK, sampled or not', async (t) => {
+test('spans from an SDK\'s tracer provider are counted, sampled or not', async (t) => {
   for (const sampler of [undefined, { shouldSample: () => ({ decision: 0 }) }]) {
     t.match(await durations(t, { exporter: undefined, tracerProvider: new BasicTracerProvider({ sampler }) }, both), expected)
   }
 })
 
-test('unsampled requests of which some are kept', async (t) => {
+test('unsampled requests are counted, kept or not', async (t) => {
   const points = await durations(t, { sampler: 0, keep: true, exporter: undefined, spanProcessors: [{ onStart () {}, onEnd () {}, forceFlush: async () => {}, shutdown: async () => {} }] }, both)
   t.match(points, expected)
 })
 
-test('a sampler that is asked, and one of the route', async (t) => {
+test('requests with a custom sampler, also a route\'s, are counted', async (t) => {
   t.match(await durations(t, { sampler: { shouldSample: () => ({ decision: 0 }) } }, both), expected)
 })
 
-test('HTTP/2', async (t) => {
+test('HTTP/2 requests are counted', async (t) => {
   const points = await durations(t, { sampler: 0.5 }, async (app) => {
     await app.listen({ port: 0, host: '127.0.0.1' })
     const client = http2.connect(`http://127.0.0.1:${app.server.address().port}`)
@@ -70,7 +70,7 @@ test('HTTP/2', async (t) => {
   t.ok(points.every(({ attributes }) => attributes['network.protocol.version'] === '2'))
 })
 
-test('a request that never reaches a hook, with unrouted', { skip: without('unrouted') }, async (t) => {
+test('a request that reaches no hook is counted with unrouted', { skip: without('unrouted') }, async (t) => {
   const points = await durations(t, { spans: { unrouted: true } }, async (app) => {
     await app.listen({ port: 0, host: '127.0.0.1' })
     await (await fetch(`${app.listeningOrigin}/%zz`)).text()
@@ -78,7 +78,7 @@ test('a request that never reaches a hook, with unrouted', { skip: without('unro
   t.match(points, [{ count: 1, attributes: { 'http.request.method': 'GET', 'http.response.status_code': 400 } }])
 })
 
-test('a registration in a child scope counts that scope', async (t) => {
+test('a registration in a child scope counts requests of that scope', async (t) => {
   const collector = createCollector()
   const app = Fastify()
   t.teardown(() => app.close())
@@ -93,7 +93,7 @@ test('a registration in a child scope counts that scope', async (t) => {
   t.same(points.map(({ attributes }) => attributes['http.route']), ['/inside'])
 })
 
-test('an application that does not know of it: light-trace/register and a variable', async (t) => {
+test('light-trace/register and a variable give metrics to an application that does not mention it', async (t) => {
   const { code, stdout, stderr } = await runProgram(['--import', 'light-trace/register', '-e', `
     const app = require('fastify')()
     app.get('/hello', async () => 'hello')
@@ -102,7 +102,7 @@ test('an application that does not know of it: light-trace/register and a variab
   t.match(stdout, /"name":"http\.server\.request\.duration".*"stringValue":"\/hello"/)
 })
 
-test('nothing of metrics is loaded where they are off', async (t) => {
+test('no code of metrics is loaded if they are off', async (t) => {
   const { stdout } = await runProgram(['-p', `
     const app = require('fastify')()
     app.register(require('light-trace'), { exporter: 'none' })

@@ -35,20 +35,20 @@ function total (exported) {
   return exported.flatMap((round) => Object.values(round)).reduce((sum, value) => sum + value, 0)
 }
 
-test('with delta, more series than there may be: each value is counted once', async (t) => {
+test('with delta, each value beyond the limit of series is counted once', async (t) => {
   const exported = await collected([each(0, 8, 100), each(0, 8, 100), each(0, 12, 100), each(0, 12, 100), each(0, 12, 107)])
   t.same(exported[2], { ...each(0, 8, 0), k8: 100, overflow: 300 })
   t.same(exported[3], { ...each(0, 9, 0), overflow: 0 })
   t.equal(total(exported), 12 * 107)
 })
 
-test('what was counted in the overflow stays there, also when there is room again', async (t) => {
+test('values counted in the overflow stay there, even if there is space again', async (t) => {
   const exported = await collected([each(0, 12, 100), each(3, 12, 110), each(3, 12, 120)])
   t.same(exported[2], { ...each(3, 9, 10), overflow: 30 })
   t.equal(total(exported), 3 * 100 + 9 * 120)
 })
 
-test('a sum of the overflow that falls, because some of it is gone, is no difference below zero', async (t) => {
+test('a sum of the overflow that falls is not a negative difference', async (t) => {
   const exported = await collected([each(0, 14, 100), each(0, 12, 100), each(0, 12, 101)])
   t.same(exported.map(({ overflow }) => overflow), [500, 0, 3])
   const cumulative = await collected([each(0, 14, 100), each(0, 12, 100), each(0, 12, 101)], { temporality: 'cumulative' })
@@ -57,12 +57,12 @@ test('a sum of the overflow that falls, because some of it is gone, is no differ
   t.same(upDown.map(({ overflow }) => overflow), [500, 300])
 })
 
-test('with delta, what one collection did not see is not counted anew by the next one', async (t) => {
+test('with delta, values that one collection missed are not counted again by the next', async (t) => {
   const exported = await collected([each(0, 8, 100), new Error('no connection'), each(0, 8, 105), {}, each(0, 8, 107)])
   t.same(exported, [each(0, 8, 100), {}, each(0, 8, 5), {}, each(0, 8, 2)])
 })
 
-test('series that are not observed any more give their places to others', async (t) => {
+test('series that are no longer observed make space for others', async (t) => {
   const rounds = Array.from({ length: 20 }, (_, i) => each(4 * i, 4 * i + 4, 100))
   for (const temporality of ['delta', 'cumulative']) {
     t.same(await collected(rounds, { temporality }), rounds)
@@ -70,11 +70,11 @@ test('series that are not observed any more give their places to others', async 
   }
 })
 
-test('a counter that begins anew counts from zero', async (t) => {
+test('a counter that restarts counts from zero', async (t) => {
   t.same(await collected([{ a: 100 }, { a: 30 }, { a: 35 }]), [{ a: 100 }, { a: 30 }, { a: 5 }])
 })
 
-test('what is seen for the first time was counted since the collection before, or since the start', async (t) => {
+test('a value that is seen first was counted since the previous collection, or since the start', async (t) => {
   const registry = newRegistry()
   const startMs = clock.now()
   const times = []

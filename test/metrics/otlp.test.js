@@ -44,7 +44,7 @@ test('a histogram arrives with its buckets, bounds, sum, minimum and maximum', a
   t.ok(time >= before - driftMs && time <= Date.now() + driftMs)
 })
 
-test('the start of a cumulative series is constant, and each series has its own', async (t) => {
+test('each cumulative series has its own start, which is constant', async (t) => {
   const registry = newRegistry()
   const metric = registry.metric(scope, 'histogram', duration)
   metric.of(['a', 1]).record(1)
@@ -56,7 +56,7 @@ test('the start of a cumulative series is constant, and each series has its own'
   t.ok(other.start > first.start)
 })
 
-test('sums and gauges of all kinds arrive, also below zero and beyond 32 bits', async (t) => {
+test('sums and gauges of all kinds arrive, including negative and 64-bit values', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry, 'shop', '9')
   const big = 2 ** 40 + 3
@@ -73,7 +73,7 @@ test('sums and gauges of all kinds arrive, also below zero and beyond 32 bits', 
   t.equal(read.named('temperature').points[0].start, 0n)
 })
 
-test('an exemplar leads to its trace, and is sent once', async (t) => {
+test('an exemplar has its trace, and is sent once', async (t) => {
   const registry = newRegistry()
   const series = registry.metric(scope, 'histogram', duration).of([])
   keepExemplar(series, series.record(0.003), 0.003, 100, span(1))
@@ -102,13 +102,13 @@ test('an exponential histogram keeps every value within its bounds', async (t) =
   t.equal(min, 0)
   t.equal(max, 100)
   t.ok(positive.counts.length <= 160)
-  t.ok(positive.counts.length > 80, 'the scale is no smaller than it must be')
+  t.ok(positive.counts.length > 80, 'the scale is no smaller than necessary')
   for (const value of values.filter((value) => value > 0)) {
     const index = positive.counts.findIndex((count, i) => count > 0 && within(value, positive.offset + i, scale))
     t.not(index, -1, `${value} has a bucket`)
     positive.counts[index]--
   }
-  t.ok(positive.counts.every((count) => count === 0), 'and nothing else has')
+  t.ok(positive.counts.every((count) => count === 0), 'and no other')
 })
 
 function within (value, index, scale) {
@@ -126,7 +126,7 @@ test('exponential buckets hold upper-inclusive powers of two at any scale', asyn
   }
 })
 
-test('a delta is what came since the last delivery, and what failed is in the next', async (t) => {
+test('a delta has the values since the last delivery, including those that failed', async (t) => {
   const registry = newRegistry({ temporality: 'delta' })
   const metric = registry.metric(scope, 'histogram', duration)
   const orders = newMeter(registry).createCounter('orders')
@@ -149,7 +149,7 @@ test('a delta is what came since the last delivery, and what failed is in the ne
   t.match(second.named('orders').points, [{ value: 3 }])
   second.delivered()
   const third = encodeAll(registry)
-  t.same(third.metrics.map(({ name }) => name), ['level'], 'nothing came, so nothing is sent but what is cumulative')
+  t.same(third.metrics.map(({ name }) => name), ['level'], 'without new values only cumulative metrics are sent')
   series.record(0.02)
   const fourth = encodeAll(registry)
   const [point] = fourth.metrics[0].points
@@ -185,7 +185,7 @@ test('lowmemory: observable counters stay cumulative', async (t) => {
   t.equal(read.named('added').temporality, 'delta')
 })
 
-test('no metric has more than 2,000 series: the rest is counted together, and nothing is lost', async (t) => {
+test('a metric has at most 2,000 series, and the rest is counted together without loss', async (t) => {
   const registry = newRegistry()
   const counter = newMeter(registry).createCounter('orders', { valueType: 0 })
   for (let i = 0; i < 2500; i++) {
@@ -198,10 +198,10 @@ test('no metric has more than 2,000 series: the rest is counted together, and no
   t.same(overflow.attributes, { 'otel.metric.overflow': true })
   t.equal(overflow.value, 501)
   t.equal(points.reduce((sum, { value }) => sum + value, 0), 5000)
-  t.equal(points.find(({ attributes }) => attributes.user === 1).value, 2501, 'series that exist go on')
+  t.equal(points.find(({ attributes }) => attributes.user === 1).value, 2501, 'existing series continue')
 })
 
-test('with delta, a series that was delivered and stays quiet gives its place to a new one, and loses nothing', async (t) => {
+test('with delta, an idle delivered series makes space for a new one without loss', async (t) => {
   for (const histograms of ['explicit', 'exponential']) {
     const registry = newRegistry({ temporality: 'delta', seriesMax: 4, histograms })
     const counter = newMeter(registry).createCounter('orders', { valueType: 0 })
@@ -213,22 +213,22 @@ test('with delta, a series that was delivered and stays quiet gives its place to
       read.delivered()
       const found = ['orders', 'took'].map((name) => Object.fromEntries(read.named(name).points.map(({ attributes, value, count }) =>
         [attributes.user ?? 'overflow', value ?? count])))
-      t.same(found[0], found[1], 'all kinds alike')
+      t.same(found[0], found[1], 'the same for all kinds')
       return found[0]
     }
     record('a', 'b', 'c')
     record('d', 'd')
-    t.same(collect(), { a: 1, b: 1, c: 1, overflow: 2 }, 'nothing is delivered yet, so nothing gives way')
+    t.same(collect(), { a: 1, b: 1, c: 1, overflow: 2 }, 'nothing is delivered yet, so every series stays')
     record('a')
     t.same(collect(), { a: 1 })
     record('c', 'd', 'e', 'f')
-    t.same(collect(), { c: 1, d: 1, e: 1, overflow: 1 }, 'b was quiet, and so was a; c has something that is not delivered')
+    t.same(collect(), { c: 1, d: 1, e: 1, overflow: 1 }, 'a and b were idle; c has undelivered values')
     record('b', 'b', 'a')
-    t.same(collect(), { b: 2, a: 1 }, 'what comes back is counted anew')
+    t.same(collect(), { b: 2, a: 1 }, 'a series that returns starts again')
   }
 })
 
-test('with delta, a route keeps counting when its series has given way', async (t) => {
+test('with delta, a route keeps counting after its series was replaced', async (t) => {
   const registry = newRegistry({ temporality: 'delta', seriesMax: 3 })
   const server = new ServerMetrics(registry, scope, { buckets: null, attributes: null })
   const routes = ['/a', '/b', '/c'].map((route) => new RouteInfo('GET', '', route))
@@ -251,7 +251,7 @@ test('with delta, a route keeps counting when its series has given way', async (
   t.same(collect(), { '/a': 2, '/c': 1 })
 })
 
-test('without delta nothing gives way', async (t) => {
+test('without delta, no series is replaced', async (t) => {
   const registry = newRegistry({ seriesMax: 3 })
   const counter = newMeter(registry).createCounter('orders')
   for (const user of ['a', 'b', 'c']) {
@@ -261,7 +261,7 @@ test('without delta nothing gives way', async (t) => {
   t.same(encodeAll(registry).metrics[0].points.map(({ attributes }) => attributes.user), ['a', 'b', undefined])
 })
 
-test('the same attributes in another order, or as another type, are the same series, or another', async (t) => {
+test('attributes in another order are the same series, and of another type a different one', async (t) => {
   const registry = newRegistry()
   const counter = newMeter(registry).createCounter('orders')
   counter.add(1, { a: 1, b: 'x' })
@@ -274,7 +274,7 @@ test('the same attributes in another order, or as another type, are the same ser
   ])
 })
 
-test('many series are written in steps and come in batches that are whole requests', async (t) => {
+test('many series are written in steps, in batches that are complete requests', async (t) => {
   const registry = newRegistry({ seriesMax: 9000 })
   const metric = registry.metric(scope, 'histogram', duration)
   for (let i = 0; i < 8000; i++) metric.of(['http.route', `/a/${i}`]).record(i / 1000)
@@ -289,7 +289,7 @@ test('many series are written in steps and come in batches that are whole reques
   t.equal(batches.reduce((sum, { points }) => sum + points, 0), 8000)
 })
 
-test('a collection that fails half-way leaves nothing of it in the next one', async (t) => {
+test('a collection that fails halfway leaves nothing in the next one', async (t) => {
   const { MetricEncoder } = require('../../lib/features/metrics/encoder')
   const encoder = new MetricEncoder()
   const registry = newRegistry()
@@ -305,7 +305,7 @@ test('a collection that fails half-way leaves nothing of it in the next one', as
   t.same(encodeAll(registry, { encoder }).metrics.map(({ name, points }) => [name, points.length]), [[duration.name, 2]])
 })
 
-test('a call that is ended twice, or before it began, is one call of no negative duration', async (t) => {
+test('a call that ends twice, or before its start, counts once with no negative duration', async (t) => {
   const registry = newRegistry()
   const calls = new CallMetrics(registry, scope)
   const ends = []

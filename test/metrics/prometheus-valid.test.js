@@ -24,7 +24,7 @@ function isValid (t, registry) {
   t.same(faultsIn(textOf(registry, true).text, true), [])
 }
 
-test('the check of these tests finds what Prometheus would refuse', async (t) => {
+test('the test\'s own check detects what Prometheus rejects', async (t) => {
   t.match(faultsIn('# TYPE a gauge\na 1\na 2\n'), ['a 2: twice'])
   t.match(faultsIn('# TYPE a gauge\na{b="1",c="2"} 1\na{c="2",b="1"} 2\n'), [/twice/])
   t.match(faultsIn('# TYPE a gauge\na{b="1",b="2"} 1\n'), [/label b/])
@@ -33,7 +33,7 @@ test('the check of these tests finds what Prometheus would refuse', async (t) =>
   t.match(faultsIn('# TYPE a gauge\na 1\n# TYPE a counter\na_total 1\n'), [/family a/])
 })
 
-test('attributes that Prometheus has a use of its own for get another name', async (t) => {
+test('attributes with a special meaning in Prometheus are renamed', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry, 'lib', '1')
   meter.createHistogram('sizes', { advice: { explicitBucketBoundaries: [1] } }).record(1, RESERVED)
@@ -44,7 +44,7 @@ test('attributes that Prometheus has a use of its own for get another name', asy
   t.same(textOf(registry).dropped, [])
 })
 
-test('of series that only OpenTelemetry can tell apart the first stays', async (t) => {
+test('of series that only OpenTelemetry can distinguish, the first is kept', async (t) => {
   const registry = newRegistry()
   const counter = newMeter(registry, 'lib').createCounter('hits')
   for (const attributes of ONE_TO_PROMETHEUS) counter.add(1, attributes)
@@ -53,7 +53,7 @@ test('of series that only OpenTelemetry can tell apart the first stays', async (
   t.equal(textOf(registry).lines.length, 4)
 })
 
-test('of metrics whose names become one the first stays, and ours before others', async (t) => {
+test('of metrics whose names become equal, the first is kept, and ours before others', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry, 'lib')
   meter.createGauge('http.server.request.duration.seconds').record(1)
@@ -71,7 +71,7 @@ test('of metrics whose names become one the first stays, and ours before others'
   t.match(text, 'a_b{otel_scope_name="other"} 1')
 })
 
-test('exponential histograms at both ends of what a number can be', async (t) => {
+test('exponential histograms with extreme numbers are valid', async (t) => {
   const registry = newRegistry({ histograms: 'exponential' })
   const histogram = newMeter(registry, 'lib').createHistogram('h')
   for (const value of [5e-324, 1e-323, 1e-322, 0, 1.7e308, Number.MAX_VALUE]) histogram.record(value)
@@ -81,7 +81,7 @@ test('exponential histograms at both ends of what a number can be', async (t) =>
 })
 
 for (const histograms of ['explicit', 'exponential']) {
-  test(`whatever names, units, descriptions, keys and values a library has, ${histograms} buckets`, async (t) => {
+  test(`any names, units, descriptions, keys and values of a library are valid, ${histograms} buckets`, async (t) => {
     const registry = newRegistry({ histograms })
     recordHostile({ getMeter: (...names) => newMeter(registry, ...names) })
     isValid(t, registry)
@@ -89,7 +89,7 @@ for (const histograms of ['explicit', 'exponential']) {
   })
 }
 
-test('OpenMetrics says when counting began, where we know it, and no exemplar is older', async (t) => {
+test('OpenMetrics has the start of counting if known, and no older exemplar', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry, 'lib')
   meter.createCounter('hits').add(1)
@@ -105,11 +105,11 @@ test('OpenMetrics says when counting began, where we know it, and no exemplar is
   t.match(text, /^hits_total\{otel_scope_name="lib"\} 1\nhits_created\{otel_scope_name="lib"\} \d{10}\.\d{3}$/m)
   const created = /^d_seconds_created\{route="\/a"\} (\d{10}\.\d{3})$/m.exec(text)[1]
   t.equal(created, / (\d{10}\.\d{3})\n/.exec(text)[1])
-  t.notMatch(text, /(load|cpu)_created/, 'what an observable counter has counted began before it was asked')
+  t.notMatch(text, /(load|cpu)_created/, 'an observable counter started before it was observed')
   t.notMatch(textOf(registry).text, /_created/)
 })
 
-test('what is left out of the text is counted, and logged once', async (t) => {
+test('values left out of the text are counted, and logged once', async (t) => {
   const app = Fastify()
   const warnings = []
   t.teardown(() => app.close())

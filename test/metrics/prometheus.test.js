@@ -22,7 +22,7 @@ function withRequests (histograms = 'explicit') {
   return registry
 }
 
-test('the text format: a histogram under the name, labels and bounds that Prometheus expects', async (t) => {
+test('the text format has a histogram with the name, labels and bounds that Prometheus expects', async (t) => {
   t.equal(textOf(withRequests()), `# HELP target_info Target metadata
 # TYPE target_info gauge
 target_info{process_pid="7",service_name="shop"} 1
@@ -36,7 +36,7 @@ http_server_request_duration_seconds_count{http_response_status_code="200",http_
 `)
 })
 
-test('OpenMetrics: exemplars, units, and an end', async (t) => {
+test('OpenMetrics has exemplars, units and an end', async (t) => {
   const lines = textOf(withRequests(), true).split('\n')
   t.equal(lines.at(-2), '# EOF')
   t.ok(lines.includes('# TYPE target info'))
@@ -46,7 +46,7 @@ test('OpenMetrics: exemplars, units, and an end', async (t) => {
   t.match(lines.find((line) => line.includes('le="1')), /le="1\.0"\} 2$/)
 })
 
-test('exponential histograms become cumulative buckets whose bounds nest', async (t) => {
+test('exponential histograms become nested cumulative buckets', async (t) => {
   const text = textOf(withRequests('exponential'))
   const buckets = [...text.matchAll(/le="([^"]+)"\} (\d+)/g)].map(([, bound, count]) => [bound === '+Inf' ? Infinity : Number(bound), Number(count)])
   t.ok(buckets.length < 30, `${buckets.length} buckets`)
@@ -57,7 +57,7 @@ test('exponential histograms become cumulative buckets whose bounds nest', async
   t.same(buckets.at(-1), [Infinity, 3])
 })
 
-test('counters, gauges, units and names', async (t) => {
+test('the text has counters, gauges, units and names', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry, 'shop', '1')
   meter.createCounter('orders.placed', { description: 'Orders\nplaced "by" \\ customers', unit: '{order}' }).add(2, { 'sort-of': 'a"b\\c\nd' })
@@ -74,7 +74,7 @@ test('counters, gauges, units and names', async (t) => {
   t.match(textOf(registry, true), /# TYPE orders_placed counter\norders_placed_total\{/)
 })
 
-test('two metrics of one name stand together, and one of another type is left out', async (t) => {
+test('two metrics with one name are grouped, and one of another type is left out', async (t) => {
   const registry = newRegistry()
   newMeter(registry, 'a').createCounter('hits').add(1)
   newMeter(registry, 'b').createGauge('other').record(1)
@@ -85,7 +85,7 @@ test('two metrics of one name stand together, and one of another type is left ou
   t.equal(text.match(/# TYPE hits/g).length, 1)
 })
 
-test('the text comes in pieces', async (t) => {
+test('the text is written in pieces', async (t) => {
   const registry = newRegistry()
   const metric = registry.metric(scope, 'histogram', { name: 'd', unit: 's' })
   for (let i = 0; i < 1000; i++) metric.of(['route', `/${i}`]).record(i)
@@ -94,7 +94,7 @@ test('the text comes in pieces', async (t) => {
   t.ok(pieces.every((piece) => piece.length < 300_000))
 })
 
-test('which format is asked for', async (t) => {
+test('the Accept header chooses the format', async (t) => {
   const prometheus2 = 'application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1'
   const prometheus3 = 'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2'
   const protobufFirst = 'application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.7,' + prometheus3

@@ -9,7 +9,7 @@ const { measuredApp, points, DURATION } = require('../support/measured-app')
 const { tellingLogger } = require('../support/telling-logger')
 const { HTTP_DURATION } = require('../../lib/features/metrics/histograms')
 
-test('every request is counted with the attributes and buckets of the conventions', async (t) => {
+test('every request has the attributes and buckets of the conventions', async (t) => {
   const { app, sink, get } = await measuredApp(t)
   for (let i = 0; i < 3; i++) await get(`/users/${i}`)
   await get('/boom')
@@ -30,7 +30,7 @@ test('every request is counted with the attributes and buckets of the convention
   t.match(await sink.metric(DURATION), { unit: 's', kind: 'histogram', temporality: 'cumulative', description: 'Duration of HTTP server requests.', scope: { name: 'light-trace' }, resource: { 'service.name': 'shop' } })
 })
 
-test('a getter that throws in the attributes of a request is logged once, and the request counts without them', async (t) => {
+test('a getter that throws in a request\'s attributes is logged once, and the request counts without them', async (t) => {
   const loggerInstance = tellingLogger()
   const attributes = () => ({ get tenant () { throw new Error('no tenant') } })
   const { app, sink, get } = await measuredApp(t, { fastify: { loggerInstance }, metrics: { attributes } })
@@ -40,7 +40,7 @@ test('a getter that throws in the attributes of a request is logged once, and th
   t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_CALLBACK'])
 })
 
-test('the value is the duration of the span, and the exemplar leads to it', async (t) => {
+test('the value is the span\'s duration, and the exemplar has its ids', async (t) => {
   const { app, sink, get } = await measuredApp(t)
   await get('/users/1')
   const { 'GET http 1.1 http.response.status_code=200 http.route=/users/:id': point } = await points(app, sink)
@@ -49,7 +49,7 @@ test('the value is the duration of the span, and the exemplar leads to it', asyn
   t.match(point.exemplars, [{ traceId: span.traceId, spanId: span.spanId, value: point.sum }])
 })
 
-test('a status that is set once the head is out, also one that is no status, is not the one that is told', async (t) => {
+test('a status that is set after the headers were sent, even an invalid one, is not recorded', async (t) => {
   const lines = []
   const junk = [undefined, null, NaN, {}, '200', [200], 2 ** 32 + 200, -2]
   const { app, sink, get } = await measuredApp(t, { fastify: { logger: { stream: { write: (line) => { lines.push(line) } } } } }, (app) => app.get('/late/:at', (request, reply) => {
@@ -70,7 +70,7 @@ test('a status that is set once the head is out, also one that is no status, is 
   t.notMatch(lines.join(''), /LT_WARN_/)
 })
 
-test('behind a proxy a scheme that is none makes no series', async (t) => {
+test('behind a proxy, an invalid scheme makes no series', async (t) => {
   const { app, sink, get } = await measuredApp(t, { fastify: { trustProxy: true } })
   const schemes = Array.from({ length: 100 }, (_, i) => `s${i}`)
   for (const scheme of [...schemes, ...schemes]) await get('/users/1', { headers: { 'x-forwarded-proto': scheme } })
@@ -80,7 +80,7 @@ test('behind a proxy a scheme that is none makes no series', async (t) => {
   t.same(schemes.filter((scheme) => found[of(scheme)] !== undefined), [])
 })
 
-test('requests that are not sampled, ignored or switched off count all the same, and have no exemplar', async (t) => {
+test('requests that are unsampled, ignored or switched off count, without exemplars', async (t) => {
   const { app, sink, get } = await measuredApp(t, { sampler: 0, ignore: ['/ignored'] }, (app) => {
     app.get('/ignored', async () => 'x')
     app.get('/off', { config: { trace: false } }, async () => 'x')
@@ -99,7 +99,7 @@ test('requests that are not sampled, ignored or switched off count all the same,
   t.ok(Object.values(found).every(({ count, exemplars, sum }) => count === 1 && exemplars.length === 0 && sum > 0))
 })
 
-test('a caller cannot make series: unknown methods are _OTHER, hosts are no attribute', async (t) => {
+test('callers cannot create series: unknown methods are _OTHER, and hosts are not attributes', async (t) => {
   const { app, sink, origin } = await measuredApp(t)
   for (const [method, host] of [['PROPFIND', 'a'], ['PURGE', 'b'], ['GET', 'c'], ['GET', 'd']]) {
     const request = http.request(`${origin}/nowhere`, { method, headers: { host } }).end()
@@ -113,7 +113,7 @@ test('a caller cannot make series: unknown methods are _OTHER, hosts are no attr
   ])
 })
 
-test('a client that leaves before the answer: no status, error.type=aborted', async (t) => {
+test('a client that leaves before the answer has error.type=aborted and no status', async (t) => {
   let entered
   const inHandler = new Promise((resolve) => { entered = resolve })
   const { app, sink, origin } = await measuredApp(t, {}, (app) => {
@@ -129,7 +129,7 @@ test('a client that leaves before the answer: no status, error.type=aborted', as
   t.ok('GET http 1.1 http.route=/slow error.type=aborted' in await points(app, sink))
 })
 
-test('a span that the application ends itself ends no request', async (t) => {
+test('a span that the application ends early does not end the request', async (t) => {
   const { app, sink, get } = await measuredApp(t, {}, (app) => {
     app.get('/early', async (request) => {
       request.trace.span.end()
@@ -140,7 +140,7 @@ test('a span that the application ends itself ends no request', async (t) => {
   t.ok('GET http 1.1 http.response.status_code=500 http.route=/early error.type=SyntaxError' in await points(app, sink))
 })
 
-test('an accepted upgrade is no request', async (t) => {
+test('an accepted upgrade does not count as a request', async (t) => {
   const { app, sink, origin, get } = await measuredApp(t, {}, (app) => {
     app.register(require('@fastify/websocket'))
     app.register(async (app) => { app.get('/ws', { websocket: true }, (socket) => socket.close()) })
@@ -152,7 +152,7 @@ test('an accepted upgrade is no request', async (t) => {
   t.same(Object.keys(await points(app, sink)), ['GET http 1.1 http.response.status_code=200 http.route=/users/:id'])
 })
 
-test('streams count as others do', async (t) => {
+test('streams count like other requests', async (t) => {
   const { app, sink, get } = await measuredApp(t, {}, (app) => {
     app.get('/stream', (request, reply) => reply.send(Readable.from(['a', 'b'])))
     app.get('/events', (request, reply) => {
@@ -165,7 +165,7 @@ test('streams count as others do', async (t) => {
   t.equal(Object.keys(await points(app, sink)).length, 2)
 })
 
-test('requests under way are counted up before the handler and down at the end', async (t) => {
+test('active requests go up before the handler and down at the end', async (t) => {
   const { app, sink, get } = await measuredApp(t, { metrics: { activeRequests: true }, sampler: 0.5 }, (app) => {
     app.get('/active', async () => app.lightTrace.metrics())
     app.get('/off', { config: { trace: false } }, async () => app.lightTrace.metrics())
@@ -179,7 +179,7 @@ test('requests under way are counted up before the handler and down at the end',
   t.same(Object.values(found).map(({ value }) => value), [0])
 })
 
-test('body sizes where they are known', async (t) => {
+test('body sizes are recorded if known', async (t) => {
   const { app, sink, get } = await measuredApp(t, { metrics: { bodySizes: true } }, (app) => {
     app.post('/echo', async (request) => request.body)
   })
@@ -192,7 +192,7 @@ test('body sizes where they are known', async (t) => {
   t.same(sent.points.map(({ attributes, sum }) => [attributes['http.route'], sum]), [['/echo', 108], ['/users/:id', 11]])
 })
 
-test('attributes of the application, and what is wrong with them', async (t) => {
+test('attributes of the application are added, and invalid ones left out', async (t) => {
   const { app, sink, get } = await measuredApp(t, {
     metrics: {
       attributes (request, reply) {
@@ -211,13 +211,13 @@ test('attributes of the application, and what is wrong with them', async (t) => 
   ].sort(([a], [b]) => Object.keys(found).findIndex((key) => key.endsWith(a)) - Object.keys(found).findIndex((key) => key.endsWith(b))))
 })
 
-test('an attribute whose key is the value of another one stays', async (t) => {
+test('an attribute whose key is the value of another one is kept', async (t) => {
   const { app } = await measuredApp(t, { metrics: { exporter: 'none', attributes: (request) => ({ ...request.query }) } })
   await app.inject('/users/1?tenant=plan&plan=gold&http=GET&GET=1')
   t.match(await app.lightTrace.metrics(), /_count\{GET="1",.*http="GET",.*plan="gold",tenant="plan"/)
 })
 
-test('a thousand times three different attributes stay within the limit, and every request counts', async (t) => {
+test('a thousand values of three attributes stay within the limit, and every request counts', async (t) => {
   let number = 0
   const { app, sink } = await measuredApp(t, { metrics: { attributes: () => ({ user: number++ }) } })
   for (let i = 0; i < 2100; i++) await app.inject('/users/1')
@@ -236,7 +236,7 @@ test('a route under two constraints is one series', async (t) => {
   t.equal(found['GET http 1.1 http.response.status_code=200 http.route=/same'].count, 2)
 })
 
-test('HTTP/1.0, inject and pipelined requests', async (t) => {
+test('HTTP/1.0, injected and pipelined requests count', async (t) => {
   const { app, sink, origin } = await measuredApp(t)
   const socket = net.connect(new URL(origin).port, '127.0.0.1')
   socket.write('GET /users/1 HTTP/1.1\r\nhost: a\r\n\r\nGET /users/2 HTTP/1.1\r\nhost: a\r\n\r\nGET /users/3 HTTP/1.0\r\n\r\n')
@@ -248,7 +248,7 @@ test('HTTP/1.0, inject and pipelined requests', async (t) => {
   t.equal(found['GET http 1.0 http.response.status_code=200 http.route=/users/:id'].count, 1)
 })
 
-test('a request that has ended is not kept, on a connection that stays open', async (t) => {
+test('an ended request is not kept, even on an open connection', async (t) => {
   require('node:v8').setFlagsFromString('--expose-gc')
   const gc = require('node:vm').runInNewContext('gc')
   const requests = []
@@ -273,5 +273,5 @@ test('a request that has ended is not kept, on a connection that stays open', as
     await new Promise((resolve) => setImmediate(resolve))
     gc()
   }
-  t.ok(requests.filter((ref) => ref.deref() !== undefined).length <= 2, 'but for those that Node itself still holds')
+  t.ok(requests.filter((ref) => ref.deref() !== undefined).length <= 2, 'except those that Node itself keeps')
 })

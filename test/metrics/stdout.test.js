@@ -19,7 +19,7 @@ const Request = opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceReq
 
 for (const histograms of ['explicit', 'exponential']) {
   for (const temporality of ['cumulative', 'delta']) {
-    test(`lines say what the bytes say: ${histograms}, ${temporality}`, async (t) => {
+    test(`JSON lines have the same content as the binary export: ${histograms}, ${temporality}`, async (t) => {
       const registries = [newRegistry({ histograms, temporality }), newRegistry({ histograms, temporality })]
       for (const registry of registries) await record(registry)
       const nowMs = clock.now()
@@ -47,7 +47,7 @@ test('the start of a cumulative series is constant', async (t) => {
   t.equal(starts[0], starts[1])
 })
 
-test('many series come in steps, and in lines that are whole messages', async (t) => {
+test('many series are written in steps, in lines that are complete messages', async (t) => {
   const registry = newRegistry()
   const histogram = newMeter(registry).createHistogram('took')
   for (let i = 0; i < 1999; i++) histogram.record(i, { route: `/a/${i}` })
@@ -71,7 +71,7 @@ const work = async ({ Fastify, lightTrace, say }, options = {}) => {
   say({ stats: app.lightTrace.stats() })
 }
 
-test('asked for with the exporter of spans, by itself, or by a variable', async (t) => {
+test('it can be set with the exporter of spans, alone, or by a variable', async (t) => {
   for (const [options, env] of [
     ...(without('console') ? [] : [[{ exporter: 'otlp/stdout', metrics: true }, {}]]),
     [{ exporter: 'none', metrics: { exporter: 'otlp/stdout' } }, {}],
@@ -91,7 +91,7 @@ test('asked for with the exporter of spans, by itself, or by a variable', async 
   }
 })
 
-test('deltas on standard output add up; beside an exporter that takes them lines are cumulative', async (t) => {
+test('deltas on standard output add up, and lines are cumulative if another exporter takes the deltas', async (t) => {
   const alone = await runInChild(t, work, { args: [{ exporter: 'otlp/stdout', metrics: { temporality: 'delta' } }] }).exit
   t.same(counts(alone.said), [['delta', 1], ['delta', 1]])
   const sink = await startMetricSink(t)

@@ -15,7 +15,7 @@ globalThis.setTimeout = (fn, ms, ...args) => {
 const { test } = require('tap')
 const { newRegistry, newMeter, encodeAll } = require('./support')
 
-test('a callback that does not answer is asked again when it has answered, and not before', async (t) => {
+test('a pending callback is not called again before it has settled', async (t) => {
   const registry = newRegistry()
   const meter = newMeter(registry)
   let asked = 0
@@ -24,10 +24,10 @@ test('a callback that does not answer is asked again when it has answered, and n
   meter.createObservableGauge('well').addCallback(async (result) => { result.observe(1) })
   for (let round = 0; round < 3; round++) {
     await registry.observe()
-    t.equal(encodeAll(registry).named('well').points.length, 1, 'others are asked')
+    t.equal(encodeAll(registry).named('well').points.length, 1, 'others are called')
   }
   t.equal(asked, 1)
-  t.equal(holding, 0, 'a process whose work is done may end meanwhile')
+  t.equal(holding, 0, 'the process may exit meanwhile')
   settle()
   await new Promise(setImmediate)
   await registry.observe()

@@ -39,7 +39,7 @@ const ok = (route) => `http.response.status_code=200 http.route=${route}`
 
 for (const leave of ['leave', 'reset']) {
   for (const nth of ['first', 'second']) {
-    test(`a client leaves (${leave}) during the ${nth} request of its connection`, async (t) => {
+    test(`a client that leaves (${leave}) during the ${nth} request of its connection is counted`, async (t) => {
       let running
       const counts = await bothWays(t, (app) => {
         running = signal()
@@ -60,7 +60,7 @@ for (const leave of ['leave', 'reset']) {
   }
 }
 
-test('streams, hijacked replies, a response that is destroyed, and what comes after it', async (t) => {
+test('streams, hijacked replies, a destroyed response and later requests are counted', async (t) => {
   const counts = await bothWays(t, (app) => {
     app.get('/stream', (request, reply) => reply.send(Readable.from(['a', 'b', 'c'])))
     app.get('/hijacked', (request, reply) => {
@@ -87,7 +87,7 @@ test('streams, hijacked replies, a response that is destroyed, and what comes af
   })
 })
 
-test('pipelined requests in any order of their answers, and a client that leaves a queue of them', async (t) => {
+test('pipelined requests are counted in any order of their answers, also if the client leaves the queue', async (t) => {
   let arrived
   const counts = await bothWays(t, (app) => {
     arrived = signal()
@@ -107,7 +107,7 @@ test('pipelined requests in any order of their answers, and a client that leaves
   t.same(counts, { [ok('/as/:place')]: 6, 'http.route=/never/:n error.type=aborted': 3 })
 })
 
-test('an error that is named when the response has gone out has its name', async (t) => {
+test('an error that is passed to fail after the response has gone out is error.type', async (t) => {
   const counts = await bothWays(t, (app) => {
     app.get('/hook', { onResponse: async (request) => { request.trace.fail(new RangeError('x')) } }, async (request, reply) => reply.code(503).send('x'))
     app.get('/tick', (request, reply) => {
@@ -123,7 +123,7 @@ test('an error that is named when the response has gone out has its name', async
   })
 })
 
-test('a server that gives Fastify a response of its own making', async (t) => {
+test('a server that gives Fastify a custom response is counted', async (t) => {
   const serverFactory = (handler) => http.createServer((request, response) => handler(request, inProxy(response)))
   const counts = await bothWays(t, () => {}, async ({ get }) => {
     for (let i = 0; i < 3; i++) await get(`/users/${i}`)
@@ -131,7 +131,7 @@ test('a server that gives Fastify a response of its own making', async (t) => {
   t.same(counts, { [ok('/users/:id')]: 3 })
 })
 
-test('a server that begins to give Fastify a response of its own making while a connection is open', async (t) => {
+test('a server that starts to give Fastify custom responses on an open connection is counted', async (t) => {
   const counts = await bothWays(t, () => {}, async ({ app, port }) => {
     const client = await connect(port)
     await client.request('GET', '/users/1').until('{"ok":true}')
@@ -144,7 +144,7 @@ test('a server that begins to give Fastify a response of its own making while a 
   t.same(counts, { [ok('/users/:id')]: 3 })
 })
 
-test('an upgrade that is refused, on a connection that has had an answer, by a response that the application has made', async (t) => {
+test('a refused upgrade on a used connection, with a custom response, is counted', async (t) => {
   const counts = await bothWays(t, (app) => {
     app.get('/refused', async (request, reply) => {
       const { socket } = request.raw
@@ -168,7 +168,7 @@ test('an upgrade that is refused, on a connection that has had an answer, by a r
   t.same(counts, { [ok('/users/:id')]: 1, 'http.response.status_code=403 http.route=/refused': 1 })
 })
 
-test('a socket that the application has taken from its response is no request any more', async (t) => {
+test('a socket that the application has detached from its response ends the request', async (t) => {
   const counts = await bothWays(t, (app) => {
     app.get('/taken', (request, reply) => {
       reply.hijack()
@@ -185,7 +185,7 @@ test('a socket that the application has taken from its response is no request an
   if (NODE_MAJOR >= 24) t.same(counts, { [ok('/users/:id')]: 1 })
 })
 
-test('the headers of an answer that comes before the body of its request has been read', async (t) => {
+test('an answer whose headers come before the request\'s body was read is counted', async (t) => {
   const counts = await bothWays(t, (app) => {
     app.addContentTypeParser('*', (request, payload, done) => done(null))
     app.post('/upload', async (request, reply) => reply.code(413).send('x'))
@@ -198,7 +198,7 @@ test('the headers of an answer that comes before the body of its request has bee
   t.same(Object.values(counts), [1])
 })
 
-test('two applications count their own requests, and the other goes on when one has closed', async (t) => {
+test('two applications count their own requests, and one continues after the other has closed', async (t) => {
   const first = await measuredApp(t, { sampler: 0 })
   const second = await measuredApp(t, { sampler: 0 })
   const other = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1')
@@ -213,7 +213,7 @@ test('two applications count their own requests, and the other goes on when one 
   t.equal((await points(second.app, second.sink))[`GET http 1.1 ${ok('/users/:id')}`].count, 2)
 })
 
-test('a connection that outlives many requests has one listener of ours', async (t) => {
+test('a connection with many requests has one listener of ours', async (t) => {
   const sockets = new Set()
   const { origin, app } = await measuredApp(t, { sampler: 0 }, (app) => {
     app.addHook('onRequest', async (request) => { sockets.add(request.raw.socket) })

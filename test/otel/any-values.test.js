@@ -28,7 +28,7 @@ async function exported (t, work, trace = {}) {
   return { sent: sink.spans, seen: await processed.collector.spans(), app: native.app }
 }
 
-test('maps, bytes, nested and mixed arrays and null arrive as they are', async (t) => {
+test('maps, bytes, nested and mixed arrays and null arrive unchanged', async (t) => {
   const { sent: [sent], seen: [seen] } = await exported(t, (span) => {
     span.setAttributes(VALUES)
     span.addEvent('event', VALUES)
@@ -45,7 +45,7 @@ test('maps, bytes, nested and mixed arrays and null arrive as they are', async (
   t.equal(sent.droppedAttributesCount, 0)
 })
 
-test('what was given may change afterwards', async (t) => {
+test('later changes of a given value have no effect', async (t) => {
   const map = { list: [1], bytes: Buffer.from('a'), inner: { a: 1 } }
   const { sent: [sent], seen: [seen] } = await exported(t, (span) => {
     map.list[0] = 1
@@ -63,7 +63,7 @@ test('what was given may change afterwards', async (t) => {
   }
 })
 
-test('long strings and bytes inside are cut at the limit of a value', async (t) => {
+test('long strings and bytes inside a value are cut at its limit', async (t) => {
   const { sent: [{ attributes }] } = await exported(t, (span) => span.setAttributes({
     map: { text: 'x'.repeat(1000), list: ['y'.repeat(1000)] }, bytes: new Uint8Array(1000)
   }), { limits: { attributeValueLength: 100 } })
@@ -72,7 +72,7 @@ test('long strings and bytes inside are cut at the limit of a value', async (t) 
   t.equal(attributes.bytes.length, 100)
 })
 
-test('depth, members and length have bounds; what is over them is left out, counted and logged once', async (t) => {
+test('depth, members and length are limited, and the rest is left out, counted and logged once', async (t) => {
   const lines = []
   const log = { level: 'info', warn: (...line) => lines.push(line), info () {}, debug () {}, error () {}, fatal () {}, trace () {}, child () { return log } }
   let deep = 'bottom'
@@ -103,7 +103,7 @@ test('depth, members and length have bounds; what is over them is left out, coun
   t.equal(said.length, 1)
 })
 
-test('an object that resists is dropped and counted, and none of its code runs twice', async (t) => {
+test('a hostile object is dropped and counted, and none of its code runs twice', async (t) => {
   const { sent: [span] } = await exported(t, (span) => {
     span.setAttribute('throws', { get a () { throw new Error('no') } })
     span.setAttribute('proxy', new Proxy({}, { ownKeys () { throw new Error('no') } }))
@@ -112,6 +112,6 @@ test('an object that resists is dropped and counted, and none of its code runs t
     span.setAttribute('function', () => {})
     span.setAttribute('inside', { fine: 1, fn () {}, symbol: Symbol('s'), big: 1n, date: new Date() })
   })
-  t.equal(span.droppedAttributesCount, 6, 'five, and what is missing inside')
+  t.equal(span.droppedAttributesCount, 6, 'five, and the members that are left out')
   t.same(span.attributes.inside, { fine: 1 })
 })

@@ -10,7 +10,7 @@ const { collectorFor } = require('../support/collector')
 
 const { trace, context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode } = api
 
-test('a tracer that was fetched at module load nests under the request', async (t) => {
+test('spans of a tracer from module load are below the request', async (t) => {
   const { app, collector } = await traced(t, (app) => app.get('/', async () => {
     t.equal(trace.getActiveSpan().spanContext().spanId, lightTrace.current().spanId)
     return early.startActiveSpan('outer', async (outer) => {
@@ -30,7 +30,7 @@ test('a tracer that was fetched at module load nests under the request', async (
   t.match(await collector.spans(), [{}, { scope: { name: 'early', version: '1.0.0' } }])
 })
 
-test('startActiveSpan in all its forms', async (t) => {
+test('startActiveSpan works in all its forms', async (t) => {
   const { app, collector } = await traced(t)
   await app.ready()
   const tracer = trace.getTracer('forms')
@@ -43,7 +43,7 @@ test('startActiveSpan in all its forms', async (t) => {
   t.equal(await collector.tree(), ['INTERNAL a', 'INTERNAL b', 'INTERNAL parent', '  INTERNAL c', 'INTERNAL d'].join('\n'))
 })
 
-test('links, root, times in all three forms, status and exceptions', async (t) => {
+test('links, root, times in all three forms, status and exceptions are recorded', async (t) => {
   const { app, collector } = await traced(t, (app) => app.get('/', async () => {
     const tracer = app.lightTrace.tracerProvider.getTracer('lib', '2', { schemaUrl: 'https://example.test/1' })
     const link = { context: { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }, attributes: { a: 1 } }
@@ -83,11 +83,11 @@ test('the context manager binds functions and emitters', async (t) => {
   t.same(seen, [2, 2])
   t.equal(emitter.listenerCount('x'), 0)
   t.equal(context.bind(ROOT_CONTEXT, 5), 5)
-  t.equal(context.active(), context.active(), 'outside of everything it is one and the same')
+  t.equal(context.active(), context.active(), 'outside of any context it is always the same object')
   t.equal(trace.getActiveSpan(), undefined)
 })
 
-test('attach holds until it is disposed of', { skip: context.attach === undefined && 'api 1.9' }, async (t) => {
+test('attach holds until it is disposed', { skip: context.attach === undefined && 'api 1.9' }, async (t) => {
   await traced(t)
   const key = Symbol('key')
   await new Promise((resolve) => setImmediate(() => {
@@ -118,7 +118,7 @@ test('the propagator reads and writes W3C headers', async (t) => {
   t.same(propagation.fields(), ['traceparent', 'tracestate', 'baggage'])
 })
 
-test('two apps, the first closed: a tracer reaches the open one', async (t) => {
+test('after the first of two apps has closed, a tracer reaches the open one', async (t) => {
   const first = await traced(t)
   const second = await traced(t, (app) => app.get('/', async () => { early.startSpan('here').end(); return {} }))
   await Promise.all([first.app.ready(), second.app.ready()])
@@ -130,11 +130,11 @@ test('two apps, the first closed: a tracer reaches the open one', async (t) => {
   t.equal(await second.collector.tree(), ['SERVER GET /', '  INTERNAL here', 'INTERNAL second'].join('\n'))
 })
 
-test('closed and created anew', async (t) => {
+test('the API works again after a close and a new app', async (t) => {
   const first = await traced(t)
   const during = trace.getTracer('during')
   await first.app.close()
-  t.equal(globalThis[Symbol.for('opentelemetry.js.api.1')]?.trace, undefined, 'the slot is given back')
+  t.equal(globalThis[Symbol.for('opentelemetry.js.api.1')]?.trace, undefined, 'the slot is free again')
   const between = trace.getTracer('between')
   t.equal(between.startSpan('lost').isRecording(), false)
   const second = await traced(t)
@@ -142,7 +142,7 @@ test('closed and created anew', async (t) => {
   t.equal(await second.collector.tree(), ['INTERNAL found', 'INTERNAL found', 'INTERNAL found'].join('\n'))
 })
 
-test('spans that are started before ready are exported', async (t) => {
+test('spans that start before ready are exported', async (t) => {
   const { collector, options: collecting } = await collectorFor(t)
   const app = Fastify()
   t.teardown(() => app.close())
@@ -153,7 +153,7 @@ test('spans that are started before ready are exported', async (t) => {
   t.equal(await collector.tree(), ['INTERNAL plugin', 'INTERNAL onReady'].join('\n'))
 })
 
-test('registerGlobals: false leaves the slots alone', async (t) => {
+test('registerGlobals: false does not touch the slots', async (t) => {
   const { app, collector } = await traced(t, (app) => app.get('/', async (request) => {
     t.equal(trace.getActiveSpan(), undefined)
     app.lightTrace.tracer.startActiveSpan('own', (span) => span.end())
@@ -163,7 +163,7 @@ test('registerGlobals: false leaves the slots alone', async (t) => {
   t.equal(await collector.tree(), ['SERVER GET /', '  INTERNAL own'].join('\n'))
 })
 
-test('bad input is bounded, and never throws', async (t) => {
+test('invalid input is limited, and never throws', async (t) => {
   const { app, collector } = await traced(t, (app) => app.get('/', async () => {
     const span = early.startSpan('child')
     span.end()

@@ -22,13 +22,13 @@ async function injected (t, propagators) {
   return { headers: Object.keys((await app.inject('/')).json()), logged: loggerInstance.logged }
 }
 
-test('without its package b3 is said to be missing, and the other propagators work', async (t) => {
+test('without its package, b3 is reported as missing, and the other propagators work', async (t) => {
   const { headers, logged } = await injected(t, 'b3,tracecontext')
   t.same(headers, ['traceparent'])
   t.same(logged, [['LT_WARN_PROPAGATOR', 'OTEL_PROPAGATORS contains b3, which needs the package @opentelemetry/propagator-b3']])
 })
 
-test('b3 and b3multi are those of the package that the application has', async (t) => {
+test('b3 and b3multi come from the package that the application has', async (t) => {
   const cwd = process.cwd()
   t.teardown(() => process.chdir(cwd))
   process.chdir(t.testdir({ node_modules: { '@opentelemetry': { 'propagator-b3': { 'index.js': PACKAGE } } } }))

@@ -40,7 +40,7 @@ function work (app) {
   app.get('/fail', async ({ trace }) => trace.withSpan('work', async () => { throw new TypeError('no') }))
 }
 
-test('processors see start, onEnding and end, and the collector has the same spans', async (t) => {
+test('processors get start, onEnding and end, and the collector gets the same spans', async (t) => {
   const { app, sink, calls, logged, codes } = await besideApp(t)
   await app.inject('/')
   await app.lightTrace.flush()
@@ -52,7 +52,7 @@ test('processors see start, onEnding and end, and the collector has the same spa
   t.equal(calls.at(-1), 'shutdown')
 })
 
-test('what a processor sets at the start and in onEnding is in the collector', async (t) => {
+test('attributes that a processor sets in onStart and onEnding reach the collector', async (t) => {
   const sets = {
     onStart: (span, context) => { span.setAttribute('from.onStart', context !== undefined) },
     onEnding: (span) => { span.setAttribute('from.onEnding', 1).updateName(`${span.name}!`).addEvent('seen') },
@@ -70,7 +70,7 @@ test('what a processor sets at the start and in onEnding is in the collector', a
   t.equal(sink.spans.length, 2)
 })
 
-test('a processor that exports later has the whole span', async (t) => {
+test('a processor that exports later has the complete span', async (t) => {
   const exporter = new InMemorySpanExporter()
   const { app, sink } = await besideApp(t, {
     trace: { spanProcessors: [new BatchSpanProcessor(exporter)] },
@@ -88,7 +88,7 @@ test('a processor that exports later has the whole span', async (t) => {
   t.same([sent.events.length, sent.links.length], [1, 1])
 })
 
-test('processors that throw, reject or hang harm neither a span nor the close', async (t) => {
+test('processors that throw, reject or hang affect neither a span nor the close', async (t) => {
   const METHODS = ['onStart', 'onEnding', 'onEnd', 'forceFlush', 'shutdown']
   const all = (fn) => Object.fromEntries(METHODS.map((name) => [name, () => fn(name)]))
   const broken = all((name) => { throw new Error(name) })
@@ -105,7 +105,7 @@ test('processors that throw, reject or hang harm neither a span nor the close', 
   t.same([...new Set(codes())], ['LT_WARN_PROCESSOR'])
 })
 
-test('a flush hangs neither by a processor nor by a collector', async (t) => {
+test('neither a hanging processor nor a hanging collector blocks a flush', async (t) => {
   const server = http.createServer(() => {}).listen(0, '127.0.0.1') // never answers
   await once(server, 'listening')
   t.teardown(() => { server.closeAllConnections(); server.close() })
@@ -117,20 +117,20 @@ test('a flush hangs neither by a processor nor by a collector', async (t) => {
   t.equal(app.lightTrace.stats().spans.ended, 2)
 })
 
-test('unsampled spans are in neither, and those that `keep` wants are in both', { skip: without('keep') }, async (t) => {
+test('unsampled spans reach neither, and spans that `keep` exports reach both', { skip: without('keep') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const calls = []
   const { app, sink, stats } = await besideApp(t, { trace: { sampler: 'always_off', keep: { errors: true }, spanProcessors: [seeing(calls), new BatchSpanProcessor(exporter)] } })
   await app.inject('/')
   await app.inject('/fail')
   await app.lightTrace.flush()
-  t.same(calls.filter((call) => call.startsWith('onEnd ')).sort(), ['onEnd GET /', 'onEnd GET /fail', 'onEnd work', 'onEnd work'], 'a processor sees them all')
+  t.same(calls.filter((call) => call.startsWith('onEnd ')).sort(), ['onEnd GET /', 'onEnd GET /fail', 'onEnd work', 'onEnd work'], 'a processor sees all spans')
   t.same(exporter.getFinishedSpans().map(({ name }) => name).sort(), ['GET /fail', 'work'])
   t.same(sink.spans.map(({ name, attributes, flags }) => [name, attributes['light_trace.kept'], flags & 1]), [['GET /fail', 'error', 0], ['work', 'error', 0]])
   t.match(stats(), { started: 4, ended: 4, unsampled: 2, accepted: 2, delivered: 2, handedOver: 0 })
 })
 
-test('the recorder is said to have no effect', { skip: without('keep') }, async (t) => {
+test('the recorder is reported without effect', { skip: without('keep') }, async (t) => {
   const { app, logged, codes } = await besideApp(t, { trace: { sampler: 0, recorder: true } })
   await app.inject('/')
   t.same(codes(), ['LT_WARN_RECORDER'])
@@ -138,7 +138,7 @@ test('the recorder is said to have no effect', { skip: without('keep') }, async 
   t.notOk('recorder' in app.lightTrace.stats())
 })
 
-test('a sampler decides about both, and its attributes are in both', async (t) => {
+test('a sampler decides for both, and its attributes are in both', async (t) => {
   const exporter = new InMemorySpanExporter()
   const sampler = { shouldSample: (context, traceId, name) => ({ decision: name === 'work' ? 0 : 2, attributes: { by: 'sampler' } }), toString: () => 'mine' }
   const { app, sink, stats } = await besideApp(t, { trace: { sampler, spanProcessors: [new BatchSpanProcessor(exporter)] } })
@@ -148,7 +148,7 @@ test('a sampler decides about both, and its attributes are in both', async (t) =
   t.match(stats(), { started: 2, ended: 2, unsampled: 1, accepted: 1, delivered: 1, handedOver: 0 })
 })
 
-test('an outage: processors see each span once, and the collector gets it when it is back', async (t) => {
+test('in an outage, processors get each span once, and the collector gets it later', async (t) => {
   const { app, sink, calls, stats } = await besideApp(t, { trace: { closeTimeoutMs: 5000 } })
   sink.respond = () => ({ status: 503 })
   for (let i = 0; i < 3; i++) await app.inject('/')
@@ -161,7 +161,7 @@ test('an outage: processors see each span once, and the collector gets it when i
   t.match(stats(), { accepted: 6, delivered: 6, handedOver: 0 })
 })
 
-test('a span that is started after the close is lost to both, and is counted', async (t) => {
+test('a span that starts after the close reaches neither, and is counted', async (t) => {
   const { app, calls, stats } = await besideApp(t)
   const span = app.lightTrace.tracer.startSpan('late')
   await app.close()
@@ -170,7 +170,7 @@ test('a span that is started after the close is lost to both, and is counted', a
   t.match(stats(), { ended: 1, dropped: { after_shutdown: 1 } })
 })
 
-test('standard output beside processors', { skip: without('console') }, async (t) => {
+test('standard output works next to processors', { skip: without('console') }, async (t) => {
   const written = t.capture(process.stdout, 'write')
   const { app, calls, stats } = await besideApp(t, { trace: { exporter: 'console' } })
   await app.inject('/')
@@ -180,7 +180,7 @@ test('standard output beside processors', { skip: without('console') }, async (t
   t.match([app.lightTrace.stats().mode, stats()], ['console', { accepted: 2, handedOver: 2 }])
 })
 
-test('without an exporter in code, with `none`, or with a provider: as without this', async (t) => {
+test('without an exporter in code, with `none`, or with a provider, processors work as usual', async (t) => {
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = 'http://127.0.0.1:9'
   t.teardown(() => { delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT })
   for (const exporter of [undefined, 'none']) {
@@ -194,7 +194,7 @@ test('without an exporter in code, with `none`, or with a provider: as without t
   t.same([calls, codes()], [[], ['LT_WARN_EXPORTER']])
 })
 
-test('an empty list of processors costs the exporter nothing', async (t) => {
+test('an empty list of processors does not affect the exporter', async (t) => {
   const { app, sink, logged } = await besideApp(t, { trace: { spanProcessors: [] } })
   await app.inject('/')
   await app.lightTrace.flush()
@@ -202,7 +202,7 @@ test('an empty list of processors costs the exporter nothing', async (t) => {
   t.match(logged.map(({ msg }) => msg), [/spans go to http:\S+\/v1\/traces$/])
 })
 
-test('a collector of light-trace/testing sees metrics and log records too, and the exporter sends them all', { skip: without('testing') || without('metrics') || without('logs') }, async (t) => {
+test('a collector of light-trace/testing gets metrics and log records too, and the exporter sends them all', { skip: without('testing') || without('metrics') || without('logs') }, async (t) => {
   const sink = await startMetricSink(t)
   const collector = testing.createCollector()
   const { app, stats } = await besideApp(t, {

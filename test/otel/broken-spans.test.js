@@ -54,7 +54,7 @@ const pool = diagnosticsChannel.tracingChannel('mssql:pool:acquire')
 const redis = diagnosticsChannel.tracingChannel('node-redis:command')
 
 for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.filter((method) => method !== 'isRecording')]) {
-  test(`spans that throw in ${broken.length === 1 ? broken[0] : `${broken.length} methods`}`, async (t) => {
+  test(`spans that throw in ${broken.length === 1 ? broken[0] : `${broken.length} methods`} do not affect the application`, async (t) => {
     const provider = brokenProvider(broken)
     const { origin } = await upstream(t)
     const logger = tellingLogger()
@@ -100,7 +100,7 @@ for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.fil
     await app.lightTrace.flush()
 
     const strangers = provider.calls.map(({ caller }) => caller).filter((caller) => !/#call/.test(caller))
-    t.same(strangers, [], 'whatever we call of a span goes through the guard')
+    t.same(strangers, [], 'every call of a span goes through the guard')
     if (!broken.includes('isRecording')) {
       const ended = provider.calls.filter(({ method }) => method === 'end').map(({ name }) => name)
       const ofFeatures = [
@@ -114,17 +114,17 @@ for (const broken of [...METHODS.map((method) => [method]), METHODS, METHODS.fil
     const said = logger.logged.filter(([code]) => code === 'LT_WARN_PROVIDER')
     const used = new Set(provider.calls.map(({ method }) => method).filter((method) => broken.includes(method)))
     t.equal(said.length, used.size, 'the loss is logged once for each method')
-    t.notOk(logger.logged.some(([code]) => code === 'LT_WARN_BUG' || code === 'LT_WARN_CALLBACK'), 'as what it is')
+    t.notOk(logger.logged.some(([code]) => code === 'LT_WARN_BUG' || code === 'LT_WARN_CALLBACK'), 'and not as a bug of ours')
   })
 }
 
-test('no other file of ours calls the span that the application has', async (t) => {
+test('no file of ours calls the application\'s span directly', async (t) => {
   const files = readdirSync(LIB, { recursive: true }).filter((file) => file.endsWith('.js'))
   t.ok(files.length > 50)
   t.same(files.filter((file) => /\b(?:apiSpan|sdkSpan|context\.span)\.(?!traceId\b|spanId\b)\w/.test(readFileSync(path.join(LIB, file), 'utf8'))), [])
 })
 
-test('a provider whose spans fail does not end the process from blockedLoop\'s timer', { skip: without('blocked-loop') }, async (t) => {
+test('a provider whose spans fail does not end the process in blockedLoop\'s timer', { skip: without('blocked-loop') }, async (t) => {
   const provider = brokenProvider(['addEvent'])
   const { app } = await tracedApp(t, {
     listen: false,

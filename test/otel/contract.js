@@ -33,13 +33,13 @@ function contract (test, kit) {
   const viaProcessors = inMemory(kit, (processor) => ({ spanProcessors: [processor] }))
 
   for (const [name, mode] of Object.entries(modes(kit))) {
-    test(`the same tree: ${name}`, async (t) => {
+    test(`the spans form the same tree: ${name}`, async (t) => {
       const { app, spans } = await start(t, mode)
       await requests(app)
       assert.deepEqual(traces(draw(await spans(TREE.length))), traces(TREE))
     })
 
-    test(`the active span is the request's wherever its context is: ${name}`, async (t) => {
+    test(`the active span is the request's wherever the request's context is: ${name}`, async (t) => {
       const { app } = await start(t, mode)
       const origin = await app.listen({ port: 0, host: '127.0.0.1' })
       const seen = await (await fetch(`${origin}/where`, { method: 'POST', body: 'x', headers: { 'content-type': 'text/plain' } })).json()
@@ -60,7 +60,7 @@ function contract (test, kit) {
     })
   }
 
-  test('what an exporter sends is no part of a request, whoever holds the context', async (t) => {
+  test('an export is not in a request\'s context, whichever context manager is registered', async (t) => {
     for (const slot of ['ours', 'theirs']) {
       const sink = await startSink()
       t.after(() => sink.close())
@@ -77,7 +77,7 @@ function contract (test, kit) {
     }
   })
 
-  test('an instrumentation that runs the handler in a context of its own takes nothing away', async (t) => {
+  test('an instrumentation that runs the handler in its own context does not remove the request\'s', async (t) => {
     api.context.setGlobalContextManager(new kit.ContextManager().enable())
     const { app } = await start(t, () => ({ options: {}, after: () => api.context.disable() }), (app) => app.get('/wrapped', async (request) => {
       const theirs = api.ROOT_CONTEXT.setValue(Symbol('theirs'), 1)
@@ -89,7 +89,7 @@ function contract (test, kit) {
     assert.deepEqual((await app.inject('/wrapped')).json(), { current: true })
   })
 
-  test('a tracer provider that has been shut down harms nobody', async (t) => {
+  test('a tracer provider that was shut down does no harm', async (t) => {
     const provider = kit.provider([kit.simple(new kit.InMemorySpanExporter())])
     await provider.shutdown()
     const { app } = await start(t, () => ({ options: { tracerProvider: provider } }))
@@ -99,7 +99,7 @@ function contract (test, kit) {
     balanced(app)
   })
 
-  test('a tracer provider that fails harms nobody', async (t) => {
+  test('a tracer provider that fails does no harm', async (t) => {
     for (const tracer of [undefined, {}, { startSpan () { throw new Error('mine') } }, { startSpan: () => null }, { startSpan: () => ({ spanContext: () => ({ traceId: 'x', spanId: 5 }), end () {}, isRecording: () => true }) }]) {
       const { app } = await start(t, () => ({ options: { tracerProvider: { getTracer: () => tracer, forceFlush: () => new Promise(() => {}) }, closeTimeoutMs: 50 } }))
       assert.equal((await app.inject({ url: '/users/7', headers: CALLER })).statusCode, 200)
@@ -109,7 +109,7 @@ function contract (test, kit) {
     }
   })
 
-  test('the sampler of a provider decides, and sees what a request is', async (t) => {
+  test('the provider\'s sampler decides, and gets the request\'s attributes', async (t) => {
     const seen = []
     const sampler = { shouldSample: (context, traceId, name, kind, attributes) => { seen.push([name, kind, attributes['http.route']]); return { decision: 0 } }, toString: () => 'test' }
     const exporter = new kit.InMemorySpanExporter()
@@ -121,7 +121,7 @@ function contract (test, kit) {
     balanced(app)
   })
 
-  test('a caller that is not trusted is linked', async (t) => {
+  test('an untrusted caller is linked', async (t) => {
     const exporter = new kit.InMemorySpanExporter()
     const { app } = await start(t, () => ({ options: { tracerProvider: kit.provider([kit.simple(exporter)]), trustIncoming: false } }))
     await app.inject({ url: '/named', headers: CALLER })
@@ -131,7 +131,7 @@ function contract (test, kit) {
     assert.equal(span.links[0].context.spanId, 'b7ad6b7169203331')
   })
 
-  test('processors see a span start, be about to end, and end, in order', async (t) => {
+  test('processors get onStart, onEnding and onEnd, in order', async (t) => {
     const calls = []
     const processor = {
       onStart (span, context) { calls.push(['onStart', span.name, span.attributes['url.path'], api.trace.getSpanContext(context)?.spanId]); span.setAttribute('from.onStart', 1) },
@@ -154,7 +154,7 @@ function contract (test, kit) {
   })
 
   // A04
-  test('processors that throw, reject or hang harm nobody', async (t) => {
+  test('processors that throw, reject or hang do no harm', async (t) => {
     const exporter = new kit.InMemorySpanExporter()
     const broken = Object.fromEntries(['onStart', 'onEnding', 'onEnd', 'forceFlush', 'shutdown'].map((name) => [name, () => { throw new Error(name) }]))
     const rejecting = Object.fromEntries(['onStart', 'onEnding', 'onEnd', 'forceFlush', 'shutdown'].map((name) => [name, async () => { throw new Error(name) }]))
@@ -179,7 +179,7 @@ function contract (test, kit) {
     ])
   })
 
-  test('two apps, the first closed; closed and created anew', async (t) => {
+  test('the API works for the second of two apps after a close, and for a new app', async (t) => {
     const first = await start(t, viaProcessors)
     const second = await start(t, viaProcessors)
     early.startSpan('one').end()

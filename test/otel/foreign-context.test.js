@@ -40,7 +40,7 @@ async function gateway (t, trace = {}, config = {}) {
   })
 }
 
-test('the values that a propagator extracts are in the request\'s context and go on with its calls', async (t) => {
+test('values that a propagator extracts are in the request\'s context and are passed on with its calls', async (t) => {
   const { origin } = await gateway(t)
   const { seen, called, injected } = await (await fetch(origin, { headers: CALLER })).json()
   t.equal(seen, '1')
@@ -48,13 +48,13 @@ test('the values that a propagator extracts are in the request\'s context and go
   t.match(injected, CALLER)
 })
 
-test('on an ignored route they go on too', async (t) => {
+test('on an ignored route they are passed on, too', async (t) => {
   const { origin } = await gateway(t, {}, { trace: false })
   const { called } = await (await fetch(origin, { headers: CALLER })).json()
   t.match(called, CALLER)
 })
 
-test('of a caller that is not trusted they do not', async (t) => {
+test('values from an untrusted caller are not passed on', async (t) => {
   const { origin } = await gateway(t, { trustIncoming: false })
   const { seen, called } = await (await fetch(origin, { headers: CALLER })).json()
   t.equal(seen, null)

@@ -14,7 +14,7 @@ const PROCESSOR = '{ onStart () {}, onEnd: (span) => spans.push(span.name), asyn
 const { version } = JSON.parse(readFileSync(join(ROOT, 'node_modules', '@opentelemetry', 'api', 'package.json')))
 
 // P03: the API is a required peer dependency, but light-trace does not need it to be loaded
-test('the API is not loaded by us, and finds us when it is loaded later', { skip: without('sdk') }, async (t) => {
+test('light-trace does not load the API, and works with an API that is loaded later', { skip: without('sdk') }, async (t) => {
   const { seen, spans, after } = await run(t, `
     const app = Fastify()
     await app.register(lightTrace, { spanProcessors: [${PROCESSOR}] })
@@ -31,11 +31,11 @@ test('the API is not loaded by us, and finds us when it is loaded later', { skip
     await app.close()`)
   t.same(seen, [false, version, true, true])
   t.same(spans, ['late', 'GET /'])
-  t.equal(after, null, 'nothing is left behind')
+  t.equal(after, null, 'nothing is left')
 })
 
 // P02, and the two tests that follow
-test('another version that has registered already: nothing is added, and it is logged', async (t) => {
+test('if another API version has registered before, nothing is added, and it is logged', async (t) => {
   const { seen, after, stderr } = await run(t, `
     ${SLOTS} = { version: '1.4.1', metrics: {} }
     const app = Fastify()
@@ -49,7 +49,7 @@ test('another version that has registered already: nothing is added, and it is l
   t.same(seen, [true])
 })
 
-test('another version that the application gets: nothing is registered, and it is logged', { skip: without('sdk') }, async (t) => {
+test('if the application gets another API version, nothing is registered, and it is logged', { skip: without('sdk') }, async (t) => {
   const { after, stderr, spans } = await run(t, `
     const app = Fastify()
     await app.register(lightTrace, { spanProcessors: [${PROCESSOR}] })
@@ -62,7 +62,7 @@ test('another version that the application gets: nothing is registered, and it i
   t.same(spans, ['child', 'GET /'])
 })
 
-test('a context manager of another version of the API is used all the same', async (t) => {
+test('a context manager of another API version is used', async (t) => {
   const { seen } = await run(t, `
     const { AsyncLocalStorage } = require('node:async_hooks')
     const storage = new AsyncLocalStorage()
@@ -80,7 +80,7 @@ test('a context manager of another version of the API is used all the same', asy
   t.same(seen, [true, true])
 })
 
-test('what somebody else has put into a slot since is not taken away', async (t) => {
+test('a value that other code has put into a slot meanwhile is kept', async (t) => {
   const { seen } = await run(t, `
     const api = require('@opentelemetry/api')
     const app = Fastify()
@@ -94,7 +94,7 @@ test('what somebody else has put into a slot since is not taken away', async (t)
   t.same(seen, [true, true])
 })
 
-test('a taken trace slot is logged, and a no-op in it counts as nothing', { skip: without('sdk') }, async (t) => {
+test('a taken trace slot is logged, and a no-op in it does not count', { skip: without('sdk') }, async (t) => {
   const { seen, stdout } = await run(t, `
     const api = require('@opentelemetry/api')
     class Theirs { getTracer () { return { startSpan: () => api.trace.wrapSpanContext(api.INVALID_SPAN_CONTEXT) } } }
@@ -117,7 +117,7 @@ test('a taken trace slot is logged, and a no-op in it counts as nothing', { skip
   t.same(seen, ['processors', true, true, true])
 })
 
-test('two copies of the package share the process', { skip: without('sdk') }, async (t) => {
+test('two copies of the package can run in one process', { skip: without('sdk') }, async (t) => {
   const { seen, spans } = await run(t, `
     const copy = require(process.env.COPY)
     seen.push(copy !== lightTrace)
@@ -142,7 +142,7 @@ test('two copies of the package share the process', { skip: without('sdk') }, as
   t.same(spans, ['child', 'GET /second', 'after the first'])
 })
 
-test('nothing is patched', async (t) => {
+test('no function of Node is patched', async (t) => {
   const { seen } = await run(t, `
     const http = require('node:http')
     const https = require('node:https')
@@ -207,7 +207,7 @@ async function run (t, code, { apiVersion, copy = false } = {}) {
   return { ...JSON.parse(stdout.split('\n').find((line) => line.startsWith('{"seen"'))), stdout, stderr }
 }
 
-test('one copy is preloaded and another is registered in the code: that one counts', { skip: without('metrics') || without('stages') || without('sdk') }, async (t) => {
+test('if one copy is preloaded and another is registered in code, the one in code is used', { skip: without('metrics') || without('stages') || without('sdk') }, async (t) => {
   const { seen, spans } = await run(t, `
     const copy = require(process.env.COPY)
     const processor = ${PROCESSOR}
@@ -223,7 +223,7 @@ test('one copy is preloaded and another is registered in the code: that one coun
   t.same(spans, ['handler', 'GET /', 'handler', 'GET /'])
 })
 
-test('what copies of light-trace share can be changed, but no test runner can put accessors in its place', async (t) => {
+test('values shared by copies of light-trace can be changed, but test runners cannot replace them with accessors', async (t) => {
   require('../..')
   const shared = globalThis[Symbol.for('light-trace.globals')]
   t.same(Reflect.ownKeys(shared).filter((key) => Object.getOwnPropertyDescriptor(shared, key).configurable), [])

@@ -91,7 +91,7 @@ for (const [kind, trace] of Object.entries({
   'a request that an SDK samples': { sampler: { shouldSample: () => ({ decision: 2 }), toString: () => 'all' } },
   'an unsampled request': { sampler: 0 }
 })) {
-  test(`values that throw harm no handler: ${kind}`, async (t) => {
+  test(`values that throw do not affect the handler: ${kind}`, async (t) => {
     const thrown = []
     const { app } = await tracedApp(t, {
       listen: false,
@@ -121,7 +121,7 @@ for (const [kind, trace] of Object.entries({
   })
 }
 
-test('a span whose name, attributes or links throw is a child all the same, with what can be read', async (t) => {
+test('a span whose name, attributes or links throw is still a child, with what can be read', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async ({ trace }) => {
@@ -142,7 +142,7 @@ test('a span whose name, attributes or links throw is a child all the same, with
   t.same((await collector.spans()).find(({ name }) => name === 'attributes').attributes, { good: 1 })
 })
 
-test('what a function of the user\'s throws may itself throw when it is read', async (t) => {
+test('a value that a user\'s function throws may itself throw when it is read', async (t) => {
   const logged = []
   const loggerInstance = { level: 'warn', child: () => loggerInstance, warn: ({ code }, message) => logged.push(`${code} ${message}`) }
   for (const level of ['trace', 'debug', 'info', 'error', 'fatal']) loggerInstance[level] = () => {}

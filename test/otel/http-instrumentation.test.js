@@ -37,7 +37,7 @@ function instrumented (handler) {
 }
 
 for (const propagators of ['tracecontext,baggage', 'none']) {
-  test(`where it has outgoing calls alone, none of them has two spans (${propagators})`, async (t) => {
+  test(`with outgoing calls only, no call has two spans (${propagators})`, async (t) => {
     process.env.OTEL_PROPAGATORS = propagators
     t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
     const next = await upstream(t)
@@ -55,7 +55,7 @@ for (const propagators of ['tracecontext,baggage', 'none']) {
   })
 }
 
-test('calls of another kind, by another instrumentation, change nothing', async (t) => {
+test('calls of another kind from another instrumentation are not affected', async (t) => {
   const next = await upstream(t)
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -70,7 +70,7 @@ test('calls of another kind, by another instrumentation, change nothing', async 
   t.equal(await collector.tree(), 'SERVER GET /\n  CLIENT query\n    CLIENT GET')
 })
 
-test('the children of its SERVER span inherit, and are late where they end after it', { skip: without('inherit') }, async (t) => {
+test('children of its SERVER span inherit, and are late if they end after it', { skip: without('inherit') }, async (t) => {
   const over = signal()
   const { app, collector, origin } = await tracedApp(t, {
     trace: { registerGlobals: true, inheritAttributes: ['tenant.id', 'http.route'], attributes: () => ({ 'tenant.id': 'acme' }) },

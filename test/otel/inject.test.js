@@ -20,18 +20,18 @@ async function injectable (t) {
   return app
 }
 
-test('inject() with a callback leaves its caller in the caller\'s own context', async (t) => {
+test('inject() with a callback keeps its caller in the caller\'s own context', async (t) => {
   const app = await injectable(t)
   const { inner, outer, same } = (await app.inject('/outer')).json()
   t.equal(same, true)
-  t.equal(inner, outer, 'and the inner request continues the trace')
+  t.equal(inner, outer, 'the inner request continues the trace')
   await new Promise((resolve) => {
     app.inject('/inner', resolve)
     t.equal(lightTrace.current(), undefined)
   })
 })
 
-test('request.trace prints as what it is about', async (t) => {
+test('request.trace prints its own data', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   await app.register(lightTrace, { exporter: 'none', serviceName: 'shop' })

@@ -60,7 +60,7 @@ main()
 `
 
 for (const minify of [false, true]) {
-  test(`no-ops count as nothing${minify ? ', minified' : ''}`, async (t) => {
+  test(`a no-op provider does not count${minify ? ', minified' : ''}`, async (t) => {
     const file = join(t.testdir(), 'app.cjs')
     await build({
       stdin: { contents: APP, resolveDir: root },

@@ -7,7 +7,7 @@ const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { startSink } = require('../support/otlp-sink')
 
-test('what a request sends to the collector is no span where somebody else holds the context slot', async (t) => {
+test('exports of a request create no span if another context manager is registered', async (t) => {
   const storage = new AsyncLocalStorage()
   context.setGlobalContextManager({
     active: () => storage.getStore() ?? ROOT_CONTEXT,

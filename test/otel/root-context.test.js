@@ -43,7 +43,7 @@ for (const [when, isEarly] of [['before', true], ['after', false]]) {
   })
 }
 
-test('every hook of light-trace\'s has a name that says whose it is', async (t) => {
+test('every hook of light-trace has a name that identifies its owner', async (t) => {
   const names = []
   const app = Fastify()
   t.teardown(() => app.close())

@@ -18,7 +18,7 @@ function asking (answer) {
   }
 }
 
-test('captured request headers and attributes(request) are there at shouldSample', async (t) => {
+test('captured request headers and attributes(request) are available in shouldSample', async (t) => {
   const sampler = asking((attributes) => attributes['app.tenant'] === 'gold')
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -36,7 +36,7 @@ test('captured request headers and attributes(request) are there at shouldSample
   t.match(spans[0].attributes, { 'http.request.header.x-tenant': ['gold'], 'app.tenant': 'gold', 'app.route': 1 })
 })
 
-test('those of an object are there, too', async (t) => {
+test('an object of attributes is available, too', async (t) => {
   for (const attributes of [{ 'app.tenant': 'gold' }, { 'app.tenant': 'gold', 'server.address': 'shop.test' }]) {
     const sampler = asking(() => true)
     const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler, attributes }, routes: (app) => app.get('/', async () => 'ok') })
@@ -47,7 +47,7 @@ test('those of an object are there, too', async (t) => {
   }
 })
 
-test('the function runs once, before the span, which does not record while it does', async (t) => {
+test('attributes(request) runs once, before the span, which does not record meanwhile', async (t) => {
   const seen = []
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -68,7 +68,7 @@ test('the function runs once, before the span, which does not record while it do
   t.notOk('lost' in span.attributes)
 })
 
-test('also under a sampler of the route\'s own, with keep, and with a tracer provider', { skip: without('sdk') }, async (t) => {
+test('they are also available to a route\'s own sampler, with keep, and with a tracer provider', { skip: without('sdk') }, async (t) => {
   const { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } = require('@opentelemetry/sdk-trace-base')
   const attributes = () => ({ fine: 1 })
   const own = asking(() => true)
@@ -85,7 +85,7 @@ test('also under a sampler of the route\'s own, with keep, and with a tracer pro
   t.equal(exporter.getFinishedSpans()[0].attributes.fine, 1)
 })
 
-test('a function that throws costs its attributes and nothing else', async (t) => {
+test('a function that throws loses only its attributes', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: asking(() => true), attributes () { throw new Error('no') } },

@@ -12,7 +12,7 @@ const { without } = require('../support/features')
 const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-03'
 const UNSAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-02'
 
-test('a sampler sees name, kind, creation attributes and parent of a request', async (t) => {
+test('a sampler gets name, kind, creation attributes and parent of a request', async (t) => {
   const seen = []
   const { app } = await traced(t, { sampler: sampler((...args) => { seen.push(args); return { decision: 2 } }) })
   await app.inject({ url: '/users/7?q=1', headers: { traceparent: UNSAMPLED, tracestate: 'a=b', 'user-agent': 'test' } })
@@ -29,7 +29,7 @@ test('a sampler sees name, kind, creation attributes and parent of a request', a
   t.equal(trace.getSpan(seen.at(-1)[0]), undefined, 'no parent')
 })
 
-test('its attributes and trace state go into the span, and the random flag stays', async (t) => {
+test('its attributes and trace state are on the span, and the random flag is kept', async (t) => {
   const traceState = { serialize: () => 'mine=1', get () {}, set () {}, unset () {} }
   const { app, collector } = await traced(t, { sampler: sampler(() => ({ decision: 2, attributes: { 'sampler.rule': 'x' }, traceState })) })
   const { headers } = (await app.inject({ url: '/headers', headers: { traceparent: UNSAMPLED, tracestate: 'a=b' } })).json()
@@ -38,7 +38,7 @@ test('its attributes and trace state go into the span, and the random flag stays
   t.match(await collector.spans(), [{ attributes: { 'sampler.rule': 'x' } }])
 })
 
-test('NOT_RECORD, RECORD and RECORD_AND_SAMPLED', { skip: without('testing') }, async (t) => {
+test('NOT_RECORD, RECORD and RECORD_AND_SAMPLED have their effect', { skip: without('testing') }, async (t) => {
   let decision
   const exporter = new InMemorySpanExporter()
   const seen = []
@@ -50,20 +50,20 @@ test('NOT_RECORD, RECORD and RECORD_AND_SAMPLED', { skip: without('testing') }, 
     { recording: true, headers: { traceparent: /-02$/ } },
     { recording: true, headers: { traceparent: /-03$/ } }
   ])
-  t.equal(seen.length, 2, 'processors see what is recorded')
+  t.equal(seen.length, 2, 'processors get recorded spans')
   t.equal((await collector.spans()).length, 1)
   await app.lightTrace.flush()
-  t.equal(exporter.getFinishedSpans().length, 1, 'exporters what is sampled')
+  t.equal(exporter.getFinishedSpans().length, 1, 'exporters get sampled spans')
   t.match(app.lightTrace.stats().spans, { started: 3, ended: 3, unsampled: 2, accepted: 1, handedOver: 1 })
 })
 
-test('children are asked about too', async (t) => {
+test('a sampler decides about children, too', async (t) => {
   const { app, collector } = await traced(t, { sampler: sampler((context, id, name) => ({ decision: name === 'no' ? 0 : 2 })) })
   await app.inject('/children')
   t.equal(await collector.tree(), 'SERVER GET /children\n  INTERNAL yes')
 })
 
-test('garbage is not sampled, nor what a sampler throws; each is logged once, and nobody throws', async (t) => {
+test('an invalid result or an error of a sampler means unsampled, is logged once, and never throws', async (t) => {
   const answers = [undefined, null, {}, { decision: 3 }, { decision: 'yes' }, { decision: 2, attributes: 5, traceState: 7 }, Promise.resolve({ decision: 2 })]
   const { app, lines } = await traced(t, { sampler: sampler(() => { if (answers.length === 0) throw new Error('mine'); return answers.shift() }) })
   const statuses = []
@@ -76,7 +76,7 @@ test('garbage is not sampled, nor what a sampler throws; each is logged once, an
   t.equal(spans.accepted, 0)
 })
 
-test('samplers of the SDK do what they do in the SDK', async (t) => {
+test('samplers of the SDK decide as in the SDK', async (t) => {
   const ratio = new TraceIdRatioBasedSampler(1)
   for (const [given, traceparent, sampled] of [
     [new AlwaysOnSampler(), UNSAMPLED, true],
@@ -91,7 +91,7 @@ test('samplers of the SDK do what they do in the SDK', async (t) => {
   }
 })
 
-test('a route has a sampler of its own', async (t) => {
+test('a route can have its own sampler', async (t) => {
   const { app, collector } = await traced(t, {}, [], (app) => {
     app.get('/off', { config: { trace: { sampler: new AlwaysOffSampler() } } }, async () => 'ok')
     app.get('/ratio', { config: { trace: { sampler: 0 } } }, async () => 'ok')
@@ -101,7 +101,7 @@ test('a route has a sampler of its own', async (t) => {
   t.match(await collector.spans(), [{ name: 'GET /rule', attributes: { rule: 1 } }])
 })
 
-test('keep exports failed and slow requests with their children, marked, and tells nobody outside', { skip: without('keep') || without('testing') }, async (t) => {
+test('keep exports failed and slow requests with their children, marked, and stays unsampled in outgoing headers', { skip: without('keep') || without('testing') }, async (t) => {
   const seen = []
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true, slow: true }, slow: { afterMs: 1e6 } }, [seeing(seen)], keepRoutes)
   const failed = await app.inject('/fail')
@@ -113,7 +113,7 @@ test('keep exports failed and slow requests with their children, marked, and tel
     '    INTERNAL grandchild',
     '  INTERNAL second'
   ].join('\n'))
-  t.equal(seen.length, 8, 'a processor sees them all')
+  t.equal(seen.length, 8, 'a processor sees all spans')
   t.same((await collector.spans()).map(({ name, attributes }) => [name, attributes['light_trace.kept']]), [['GET /fail', 'error'], ['first', 'error'], ['grandchild', 'error'], ['second', 'error']])
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4 })
 })
@@ -125,7 +125,7 @@ test('kept spans reach exporters of the SDK', { skip: without('keep') || without
   await app.lightTrace.flush()
   t.same(exporter.getFinishedSpans().map(({ name }) => name).sort(), ['GET /fine', 'first', 'grandchild', 'second'])
   t.ok(exporter.getFinishedSpans().every(({ attributes }) => attributes['light_trace.kept'] === 'slow'))
-  t.ok(exporter.getFinishedSpans().every((span) => (span.spanContext().traceFlags & 1) === 0), 'and stay unsampled outward')
+  t.ok(exporter.getFinishedSpans().every((span) => (span.spanContext().traceFlags & 1) === 0), 'they stay unsampled in outgoing headers')
 })
 
 test('kept spans reach a collector natively', { skip: without('keep') }, async (t) => {
@@ -139,7 +139,7 @@ test('kept spans reach a collector natively', { skip: without('keep') }, async (
   t.match(app.lightTrace.stats().spans, { started: 8, ended: 8, unsampled: 4, accepted: 4, delivered: 4 })
 })
 
-test('keep has no effect in SDK mode, and that is logged', { skip: without('keep') || without('sdk') }, async (t) => {
+test('keep has no effect in SDK mode, which is logged', { skip: without('keep') || without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const tracerProvider = new BasicTracerProvider({ sampler: new AlwaysOffSampler(), spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app, lines } = await traced(t, { tracerProvider, spanProcessors: undefined, keep: { errors: true } }, [], keepRoutes)
@@ -148,7 +148,7 @@ test('keep has no effect in SDK mode, and that is logged', { skip: without('keep
   t.equal(lines.filter(({ code }) => code === 'LT_WARN_KEEP').length, 1)
 })
 
-test('no more than 64 children are held', { skip: without('keep') }, async (t) => {
+test('at most 64 children are held', { skip: without('keep') }, async (t) => {
   let late
   const { app, collector } = await traced(t, { sampler: 'always_off', keep: { errors: true } }, [], (app) => {
     app.get('/many', async (request) => {
@@ -165,7 +165,7 @@ test('no more than 64 children are held', { skip: without('keep') }, async (t) =
   t.match(app.lightTrace.stats().spans, { started: 10_002, ended: 10_002, accepted: 65, unsampled: 9_937 })
 })
 
-test('a sampled request is not held by keep', async (t) => {
+test('keep does not hold a sampled request', async (t) => {
   const { app, collector } = await traced(t, { keep: { errors: true } }, [], keepRoutes)
   await app.inject('/fail')
   t.equal((await collector.spans()).some(({ attributes }) => attributes['light_trace.kept'] !== undefined), false)

@@ -38,7 +38,7 @@ function check (t, found, own = CONVENTIONS) {
   t.equal(found.mine, MINE)
 }
 
-test('over OTLP', async (t) => {
+test('schema URLs are exported over OTLP', async (t) => {
   const sink = await startSink(t)
   const bodies = []
   sink.respond = (req, body) => { bodies.push(body); return { status: 200 } }
@@ -48,7 +48,7 @@ test('over OTLP', async (t) => {
   check(t, Object.assign({}, ...bodies.map(schemas)))
 })
 
-test('through span processors', { skip: without('sdk') }, async (t) => {
+test('schema URLs reach span processors', { skip: without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const { app } = await tracedApp(t, { listen: false, routes, trace: { registerGlobals: true, spanProcessors: [new SimpleSpanProcessor(exporter)] } })
   await app.inject('/')
@@ -58,7 +58,7 @@ test('through span processors', { skip: without('sdk') }, async (t) => {
   check(t, schemas(ProtobufTraceSerializer.serializeRequest(spans)), null)
 })
 
-test('with a tracer provider of the app\'s', { skip: without('sdk') }, async (t) => {
+test('schema URLs reach a tracer provider of the app', { skip: without('sdk') }, async (t) => {
   const exporter = new InMemorySpanExporter()
   const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
   const { app } = await tracedApp(t, {

@@ -42,14 +42,14 @@ function sdkInterop (test, kit, fixture) {
     })
   }
 
-  test('a NodeSDK that has metrics only: its context manager is used, the spans are ours', async () => {
+  test('with a NodeSDK for metrics only, its context manager is used, and the spans are ours', async () => {
     const { mode, active, spans } = await runApp('http-instrumentation.js', ['metrics'])
     assert.equal(mode, 'processors')
     assert.deepEqual(active, [true, true, true])
     assert.deepEqual(spans.map(({ kind, name }) => [kind, name]), [[1, 'GET /inner'], [2, 'GET'], [1, 'GET /users/:id'], [1, 'GET /fail']])
   })
 
-  test('@fastify/request-context keeps its store and we keep ours', async () => {
+  test('@fastify/request-context keeps its store, and light-trace keeps its own', async () => {
     const { status, seen, names } = await runApp('fastify-otel.js', ['none'])
     assert.equal(status, 200)
     assert.deepEqual(seen, [true, true, true])
@@ -58,7 +58,7 @@ function sdkInterop (test, kit, fixture) {
 
   if (existsSync(path.join(fixture, '..', '@fastify', 'otel'))) {
     // P01
-    test('@fastify/otel in the same application: one trace, no id twice', async () => {
+    test('@fastify/otel in the same application: one trace, no duplicate id', async () => {
       const { status, seen, names, traces, doubled } = await runApp('fastify-otel.js', ['otel'])
       assert.equal(status, 200)
       assert.deepEqual(seen, [true, true, true])
@@ -68,7 +68,7 @@ function sdkInterop (test, kit, fixture) {
     })
   }
 
-  test('OTEL_PROPAGATORS=b3, b3multi, none', async () => {
+  test('OTEL_PROPAGATORS can be b3, b3multi and none', async () => {
     const caller = JSON.stringify({ b3: '0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-1', traceparent: '00-11111111111111111111111111111111-2222222222222222-01' })
     const single = await runApp('b3.js', [caller], { env: { OTEL_PROPAGATORS: 'b3' } })
     assert.equal(single.traceId, '0af7651916cd43dd8448eb211c80319c')
@@ -83,7 +83,7 @@ function sdkInterop (test, kit, fixture) {
     assert.notEqual(none.traceId, '11111111111111111111111111111111')
   })
 
-  test('exporters of the SDK get whole spans: OTLP, Zipkin, console', async (t) => {
+  test('exporters of the SDK get complete spans: OTLP, Zipkin, console', async (t) => {
     const sink = await startSink()
     t.after(() => sink.close())
     const zipkin = await startZipkin(t)
@@ -118,11 +118,11 @@ function sdkInterop (test, kit, fixture) {
     assert.equal(lines[0].attributes['http.route'], '/users/:id')
   })
 
-  test('a tracer that an ES module fetched when it was loaded', async () => {
+  test('a tracer that an ES module gets at load time works', async () => {
     assert.deepEqual(await runMain([path.join(fixture, 'early.mjs')]), { active: true, current: true, spans: ['early', 'GET /'] })
   })
 
-  test('node --import light-trace/register', async (t) => {
+  test('node --import light-trace/register works', async (t) => {
     const sink = await startSink()
     t.after(() => sink.close())
     const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: sink.url, OTEL_SERVICE_NAME: 'zero' }

@@ -6,7 +6,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const HOUR = 3600e3
 
-test('a start time in any of the API\'s forms is the moment that it means', async (t) => {
+test('a start time is read correctly in each form of the API', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false })
   const wall = Date.now()
   const monotonic = performance.now()
@@ -26,7 +26,7 @@ test('a start time in any of the API\'s forms is the moment that it means', asyn
   }
 })
 
-test('times of events and ends are read by the same rule', async (t) => {
+test('times of events and ends are read in the same way', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false })
   const at = Date.now() - HOUR
   const span = app.lightTrace.tracer.startSpan('x', { startTime: at })

@@ -38,10 +38,10 @@ function shapeOf (keys) {
 function check (t, list, shape, what) {
   const { content, ahead, behind } = written(sharedBound(list, shape), (writer) => writeShared(writer, list, shape))
   t.strictSame(decoded(content), oneByOne(list), what)
-  t.ok(ahead.every((byte) => byte === 0xee) && behind.every((byte) => byte === 0xee), `${what}: nothing is written outside of the room`)
+  t.ok(ahead.every((byte) => byte === 0xee) && behind.every((byte) => byte === 0xee), `${what}: nothing is written outside of the space`)
 }
 
-test('whatever changes from span to span, each says what it was given', async (t) => {
+test('each span has its own values, whatever changes from span to span', async (t) => {
   const random = randomFrom(11)
   const one = (list) => list[Math.floor(random() * list.length)]
   for (const count of [1, 2, 3, 20]) {
@@ -55,7 +55,7 @@ test('whatever changes from span to span, each says what it was given', async (t
   }
 })
 
-test('each value after each other one', async (t) => {
+test('each value can follow each other value', async (t) => {
   for (const [n, first] of VALUES.entries()) {
     const shape = shapeOf([`each.${n}.first`, `each.${n}.last`])
     const list = (value) => [`each.${n}.first`, value, `each.${n}.last`, 'end']
@@ -64,7 +64,7 @@ test('each value after each other one', async (t) => {
   }
 })
 
-test('a value that is an object is written as it is now', async (t) => {
+test('a value that is an object is written in its current state', async (t) => {
   const shape = shapeOf(['object'])
   const value = ['before']
   check(t, ['object', value], shape, 'the first time')
@@ -72,7 +72,7 @@ test('a value that is an object is written as it is now', async (t) => {
   check(t, ['object', value], shape, 'changed')
 })
 
-test('attributes of which there is too much to keep are written one by one', async (t) => {
+test('attributes that are too large for a template are written one by one', async (t) => {
   const shape = shapeOf(['long.a', 'long.b'])
   const list = ['long.a', 'x'.repeat(20_000), 'long.b', 1]
   check(t, list, shape, 'long')
@@ -82,14 +82,14 @@ test('attributes of which there is too much to keep are written one by one', asy
   check(t, list, shape, 'long, over a short one')
 })
 
-test('templates take no more than half a megabyte together', async (t) => {
+test('all templates together take at most half a megabyte', async (t) => {
   const shapes = Array.from({ length: 200 }, (_, n) => shapeOf([`bounded.${n}`]))
   for (const [n, shape] of shapes.entries()) check(t, [`bounded.${n}`, 'x'.repeat(3900)], shape, `shape ${n}`)
   const bytes = shapes.reduce((sum, { template }) => sum + (template === null ? 0 : template.bytes.length), 0)
   t.ok(bytes <= 512 * 1024, `${bytes} bytes`)
 })
 
-test('values that change for good are copied from then on', async (t) => {
+test('values that change once are copied from then on', async (t) => {
   const shape = shapeOf(['lasting.plan', 'lasting.id'])
   let id = 0
   const send = (plan) => {

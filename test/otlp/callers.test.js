@@ -17,7 +17,7 @@ const HOSTS = ['shop.test', 'shop.test:8080', '[::1]:65535', 'h', `${'long.'.rep
 const PROTOCOLS = [undefined, 'https', 'http', 'HTTPS', 'wss', 'gopher']
 
 for (const [title, keepAlive, isUnix] of [['on two connections', true, false], ['with a connection each', false, false], ['over a unix socket', true, true]]) {
-  test(`callers ${title}`, async (t) => {
+  test(`each span has its own caller ${title}`, async (t) => {
     const sink = await startSink(t)
     const listen = isUnix ? { path: socketPath(t) } : {}
     const { app, port } = await tracedApp(t, {

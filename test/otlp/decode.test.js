@@ -5,7 +5,7 @@ const { gzipSync } = require('node:zlib')
 const { decodeSpans } = require('../support/otlp-decode')
 const { encodeRequest, requestOf, TRACE_ID, SPAN_ID, PARENT_ID } = require('../support/otlp-encode')
 
-test('every field of a span is read back', async (t) => {
+test('every field of a span is decoded', async (t) => {
   const [span, ...others] = decodeSpans(encodeRequest(requestOf({
     traceState: 'a=1',
     parentSpanId: Buffer.from(PARENT_ID, 'hex'),
@@ -61,7 +61,7 @@ test('every field of a span is read back', async (t) => {
   })
 })
 
-test('a bare span is a root without status, and gzip is recognised', async (t) => {
+test('a minimal span is a root without status, and gzip is detected', async (t) => {
   const body = encodeRequest(requestOf({}))
   for (const spans of [decodeSpans(body), decodeSpans(gzipSync(body)), decodeSpans(gzipSync(body), { gzip: true })]) {
     t.match(spans, [{ parentSpanId: '', kind: 'UNSPECIFIED', status: { code: 'UNSET', message: '' }, attributes: {}, events: [], links: [] }])
@@ -70,14 +70,14 @@ test('a bare span is a root without status, and gzip is recognised', async (t) =
   t.same(decodeSpans(Buffer.alloc(0)), [])
 })
 
-test('spans of several scopes and resources come out flat, each with its own origin', async (t) => {
+test('spans of several scopes and resources are flat, each with its own origin', async (t) => {
   const one = requestOf({ name: 'one' }).resourceSpans[0]
   const two = { ...one, resource: { attributes: [{ key: 'service.name', value: { stringValue: 'till' } }] }, scopeSpans: [...one.scopeSpans, ...one.scopeSpans] }
   const spans = decodeSpans(encodeRequest({ resourceSpans: [one, two] }))
   t.same(spans.map((span) => span.resource['service.name']), ['shop', 'till', 'till'])
 })
 
-test('what a collector would forgive is an error', async (t) => {
+test('errors that a collector would accept are rejected', async (t) => {
   const broken = (span, message) => t.throws(() => decodeSpans(encodeRequest(requestOf(span))), { message })
   broken({ traceId: Buffer.alloc(16) }, /trace_id/)
   broken({ traceId: Buffer.from(SPAN_ID, 'hex') }, /trace_id is not a valid id of 16 bytes/)
@@ -89,7 +89,7 @@ test('what a collector would forgive is an error', async (t) => {
   broken({ attributes: [{ key: '', value: { intValue: 1 } }] }, /without a key/)
 })
 
-test('bytes that are not UTF-8, not known or not as long as they say are errors', async (t) => {
+test('invalid UTF-8, unknown fields and wrong lengths are rejected', async (t) => {
   const body = encodeRequest(requestOf({ name: 'GET /' }))
   const name = body.indexOf('GET /')
 

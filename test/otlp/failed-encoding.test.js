@@ -19,7 +19,7 @@ ProtoWriter.prototype.string = function failing (tag, value) {
   return string.call(this, tag, value)
 }
 
-test('a span that cannot be written is dropped and counted, and the others arrive whole', async (t) => {
+test('a span that cannot be written is dropped and counted, and the others arrive complete', async (t) => {
   const sink = await startSink(t)
   const lines = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })

@@ -33,7 +33,7 @@ async function sent (t, work, { path = '/', routes, ...trace } = {}) {
 const texts = (count, length, char = 'x') => Array.from({ length: count }, () => char.repeat(length))
 
 for (const [what, char, count] of [['ASCII', 'x', 4020], ['two bytes', 'ä', 2010], ['three bytes', '€', 1340], ['pairs', '😀', 1000]]) {
-  test(`nearly 4 MiB of ${what} go as they are`, async (t) => {
+  test(`nearly 4 MiB of ${what} are sent unchanged`, async (t) => {
     const length = char === '😀' ? 512 : 1024
     const lists = Array.from({ length: 5 }, () => texts(Math.floor(count / 5), length, char))
     const { spans, stats, codes } = await sent(t, (span) => lists.forEach((list, i) => span.setAttribute(`list${i}`, list)))
@@ -45,7 +45,7 @@ for (const [what, char, count] of [['ASCII', 'x', 4020], ['two bytes', 'ä', 201
   })
 }
 
-test('a span that just fits loses nothing, one that is a little longer loses its largest attribute', async (t) => {
+test('a span that just fits loses nothing, and a slightly longer one loses its largest attribute', async (t) => {
   const padding = async (last) => {
     const { sink, spans, codes } = await sent(t, (span) => {
       for (let i = 0; i < 4; i++) span.setAttribute(`list${i}`, texts(1000, 1024))
@@ -66,7 +66,7 @@ test('a span that just fits loses nothing, one that is a little longer loses its
   t.strictSame(tooLong.codes, ['LT_WARN_SPAN_CUT'])
 })
 
-test('with a buffer of 64 KiB a URL of 15 kB hides nothing', async (t) => {
+test('with a buffer of 64 KiB, a URL of 15 kB costs no other attribute', async (t) => {
   for (const path of [`/${'p'.repeat(15_000)}`, `/?${'a=b&'.repeat(3750)}`, `/${'%C3%A4'.repeat(2500)}`]) {
     const { spans, stats, codes } = await sent(t, (span) => span.setAttribute('user.id', 7), { path, buffer: { maxBytes: 64 * 1024 } })
     t.equal(spans.length, 1)
@@ -78,7 +78,7 @@ test('with a buffer of 64 KiB a URL of 15 kB hides nothing', async (t) => {
   }
 })
 
-test('the largest attributes, events and links are left out whole and counted; what is left is whole', async (t) => {
+test('the largest attributes, events and links are left out and counted, and the others are complete', async (t) => {
   const traceId = '0af7651916cd43dd8448eb211c80319c'
   const spanId = 'b7ad6b7169203331'
   const { sink, spans, stats, codes, lines } = await sent(t, (span) => {
@@ -107,7 +107,7 @@ test('the largest attributes, events and links are left out whole and counted; w
   t.match(lines[0].msg, /32768/)
 })
 
-test('a span whose name and status alone do not fit is dropped, counted and logged; the next one is sent', async (t) => {
+test('a span whose name and status alone do not fit is dropped, counted and logged, and the next one is sent', async (t) => {
   const { app, sink, stats, lines, codes } = await sent(t, (span, request) => {
     if (request.url === '/usual') return
     span.updateName('ä'.repeat(10_000))
@@ -122,7 +122,7 @@ test('a span whose name and status alone do not fit is dropped, counted and logg
   t.strictSame(sink.spans.map(({ attributes }) => attributes['url.path']), ['/usual'])
 })
 
-test('a child loses its largest attributes too, and a span that its user keeps stays whole', async (t) => {
+test('a child loses its largest attributes, too, and the user\'s own span object stays complete', async (t) => {
   let kept
   const { spans, stats } = await sent(t, null, {
     buffer: { maxBytes: 64 * 1024 },
@@ -184,7 +184,7 @@ function counts ({ attributes, events, links, droppedAttributesCount, droppedEve
 const VALUES = ['', 'x', 'ä€😀', 'long '.repeat(300), 'ü'.repeat(700), 0, -0, 1, -1, 127, 128, 2 ** 31, 2 ** 53 - 1, -(2 ** 53) + 1, 2 ** 60, 0.5, NaN, -Infinity, true, false, null,
   new Uint8Array(0), new Uint8Array(3), new Uint8Array(300), [], ['a', 1, null, [2.5, ['deep']], { k: 'v' }], {}, { a: 1, ä: { b: ['text'.repeat(100), -5] }, toString: 'own' }, texts(20, 50), [1, 2, 3, -4]]
 
-test('any span fits with what is left of it, and what is left out is counted', { skip: without('sdk') }, async (t) => {
+test('any span fits after it is cut, and what is left out is counted', { skip: without('sdk') }, async (t) => {
   const spans = []
   const { app } = await tracedApp(t, {
     listen: false,

@@ -7,7 +7,7 @@ const { ServerSpan } = require('../../lib/span/server-span')
 
 const PIPELINE = { rootTracestate: 'ot=th:8', templateUrlLengthMax: 100, shown: (list) => list }
 
-test('spans of one route, status, scheme and version share a template, whatever their connection is', async (t) => {
+test('spans of one route, status, scheme and version share a template on any connection', async (t) => {
   const templates = new RouteTemplates()
   const route = new RouteInfo('GET', '', '/users')
   const first = templates.find(span(route))
@@ -20,7 +20,7 @@ test('spans of one route, status, scheme and version share a template, whatever 
   t.equal(templates.count, 6)
 })
 
-test('a route that answers in very many ways has thirty-two templates', async (t) => {
+test('a route with very many kinds of answers has thirty-two templates', async (t) => {
   const templates = new RouteTemplates()
   const route = new RouteInfo('GET', '', '/users')
   const found = Array.from({ length: 33 }, (_, i) => templates.find(span(route, { status: 400 + i })))

@@ -21,7 +21,7 @@ const LIMITS = [{}, { attributes: 4 }, { attributes: 40, attributeValueLength: 1
 const INHERITED = { inheritAttributes: ['tenant.id', 'http.route', 'url.full'], attributes: { 'tenant.id': 'ä' } }
 
 for (const [limits, more] of [...LIMITS.map((limits) => [limits, {}]), ...without('inherit') ? [] : [[{}, INHERITED], [{ attributes: 4 }, INHERITED]]]) {
-  test(`calls are recorded alike, natively and to a processor: ${JSON.stringify({ limits, ...more })}`, async (t) => {
+  test(`calls are recorded natively as for a processor: ${JSON.stringify({ limits, ...more })}`, async (t) => {
     const { origin } = await upstream(t, (req, res) => {
       res.statusCode = Number(req.headers['x-status'])
       res.end()
@@ -39,7 +39,7 @@ for (const [limits, more] of [...LIMITS.map((limits) => [limits, {}]), ...withou
     if (Object.keys(limits).length === 0) {
       const urls = exported.flatMap(({ attributes }) => attributes.filter(([name]) => name === 'url.full').map(([, value]) => JSON.parse(value)))
       t.ok(urls.includes(`${origin}/items?id=7&sig=REDACTED`))
-      t.ok(urls.includes(`${origin}/${'q'.repeat(3000)}`), 'a long URL is whole')
+      t.ok(urls.includes(`${origin}/${'q'.repeat(3000)}`), 'a long URL is complete')
       const statuses = exported.flatMap(({ attributes }) => attributes.filter(([name]) => name === 'http.response.status_code').map(([, value]) => Number(value)))
       for (const status of STATUSES) t.ok(statuses.includes(status))
     }

@@ -36,21 +36,21 @@ async function children (t, work, headers = {}) {
 }
 
 for (const [what, doing] of Object.entries(DOINGS)) {
-  test(`${what}: whatever the name`, async (t) => {
+  test(`${what}: children with any name are the same in bytes and as objects`, async (t) => {
     const { written, seen } = await children(t, (trace) => { for (const name of NAMES) trace.withSpan(name, doing) }, { traceparent: TRACEPARENT, tracestate: 'vendor=1' })
     t.equal(written.length, NAMES.length * 2)
     t.strictSame(written.map(fromBytes), seen.map(fromObject))
   })
 }
 
-test('options are heard: kind, root, attributes, links, a start', { skip: without('testing') }, async (t) => {
+test('the options kind, root, attributes, links and start have their effect', { skip: without('testing') }, async (t) => {
   const OPTIONS = [undefined, null, {}, { kind: 2 }, { kind: 4 }, { kind: 9 }, { root: true }, { attributes: { a: 1 } }, { links: [] }, { startTime: 5 }]
   const { written, seen } = await children(t, (trace) => { for (const options of OPTIONS) trace.withSpan('named', options, noop) })
   t.equal(written.length, OPTIONS.length * 2)
   t.strictSame(written.map(fromBytes), seen.map(fromObject))
 })
 
-test('a child of a child has it as its parent, and each an id of its own', async (t) => {
+test('a child of a child has it as its parent, and each has its own id', async (t) => {
   const { written, all } = await children(t, (trace) => trace.withSpan('outer', () => trace.withSpan('inner', noop)))
   const byId = new Map(all.map((span) => [span.spanId, span]))
   t.equal(byId.size, all.length)
@@ -61,13 +61,13 @@ test('a child of a child has it as its parent, and each an id of its own', async
   }
 })
 
-test('more names than are remembered', async (t) => {
+test('more names than the cache holds are right', async (t) => {
   const names = Array.from({ length: 1100 }, (_, i) => `name ${i}`)
   const { written } = await children(t, (trace) => { for (const name of names) trace.withSpan(name, noop) })
   t.strictSame(written.map(({ name }) => name), [...names, ...names])
 })
 
-test('children of a request that is not sampled are not', async (t) => {
+test('children of an unsampled request are unsampled', async (t) => {
   const { written, seen, all } = await children(t, (trace) => trace.withSpan('load user', noop), { traceparent: TRACEPARENT.replace(/1$/, '0') })
   t.strictSame([written, seen, all], [[], [], []])
 })

@@ -16,7 +16,7 @@ const TEXTS = ['', 'plain', 'umlaut ä', 'emoji 🦊', 'lone \ud800', 'nul \u000
 const VALUES = [...TEXTS, 0, -1, 42, 2 ** 40, -(2 ** 53), 1.5, NaN, Infinity, -0, 1e300, true, false, null, undefined, {}, [], ['a', null, 'b'], [1, 2.5], [true], ['a', 1], Symbol('s'), 10n, () => {}]
 const KEYS = ['a', 'b', 'app.key', 'ä', '__proto__', 'http.route', 'url.path', 'error.type', 'http.response.status_code', 'user_agent.original', 'network.peer.port', '']
 
-test('the template, the general encoder and the object tell the same span', async (t) => {
+test('the template, the general encoder and the object give the same span', async (t) => {
   const variables = { OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT: '1', OTEL_LINK_ATTRIBUTE_COUNT_LIMIT: '1' }
   t.teardown(() => { for (const name of Object.keys(variables)) delete process.env[name] })
   const fixed = { b: 'of all requests', 'app.fixed': ['a', 'ä'], long: 'x'.repeat(30) } // become part of the routes' templates
@@ -41,7 +41,7 @@ test('the template, the general encoder and the object tell the same span', asyn
     for (let n = 0; n < SHAPES; n++) t.strictSame(fromBytes(exported[n]), fromObject(collected[n]), `shape ${n}`)
     await native.app.close()
     await objects.app.close()
-    if (testing !== undefined) t.strictSame(beside.spans.map(fromBytes), exported.map(fromBytes), 'beside a processor')
+    if (testing !== undefined) t.strictSame(beside.spans.map(fromBytes), exported.map(fromBytes), 'next to a processor')
   }
 })
 
@@ -98,7 +98,7 @@ async function ask (origin, n, random) {
   await response.text()
 }
 
-test('keys that were written before, and more of them than are remembered', async (t) => {
+test('new and repeated keys, and more keys than the cache holds, are right', async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,
@@ -114,7 +114,7 @@ test('keys that were written before, and more of them than are remembered', asyn
   for (const [i, set] of sets.entries()) for (const [key, value] of Object.entries(set)) t.same(spans[i].attributes[key], value, key)
 })
 
-test('behind a proxy each span has its own scheme and host, however many hosts there are', async (t) => {
+test('behind a proxy, each span has its own scheme and host, however many hosts there are', async (t) => {
   const sink = await startSink(t)
   const { app, origin } = await tracedApp(t, { fastify: { trustProxy: true }, trace: { spanProcessors: undefined, exporter: { url: sink.url } }, routes })
   const sent = Array.from({ length: 200 }, (_, i) => [['http', 'https', 'ws', 'wss'][i % 4], `h${i % 100}`])

@@ -9,7 +9,7 @@ const post = (sink, body, headers) => fetch(sink.url, {
   method: 'POST', body, headers: { 'content-type': 'application/x-protobuf', connection: 'close', ...headers }
 })
 
-test('the sink keeps what it was sent, and says so to who waits', async (t) => {
+test('the sink keeps what it receives, and wakes waiting tests', async (t) => {
   const sink = await startSink(t)
   const arrived = sink.waitFor(3)
   const body = encodeRequest(requestOf({ name: 'a' }, { name: 'b' }))
@@ -22,10 +22,10 @@ test('the sink keeps what it was sent, and says so to who waits', async (t) => {
     { method: 'POST', url: '/v1/traces', headers: { 'x-tenant': 'acme' }, bytes: body.length, status: 200 },
     { headers: { 'content-encoding': 'gzip' }, bytes: zipped.length, spans: [{ name: 'c' }] }
   ])
-  t.equal(await sink.waitFor(({ requests }) => requests.length === 2), sink.spans, 'what is already there is not waited for')
+  t.equal(await sink.waitFor(({ requests }) => requests.length === 2), sink.spans, 'present spans are not waited for')
 })
 
-test('the answers can be scripted, and only accepted spans count as arrived', async (t) => {
+test('answers can be scripted, and only accepted spans count as received', async (t) => {
   const sink = await startSink(t)
   let turn = 0
   sink.respond = async () => ++turn === 1
@@ -39,17 +39,17 @@ test('the answers can be scripted, and only accepted spans count as arrived', as
   t.match(await sink.waitFor(1), [{ name: 'a' }])
 })
 
-test('who waits learns why it never comes', async (t) => {
+test('a failed wait reports its reason', async (t) => {
   const sink = await startSink(t)
   await t.rejects(sink.waitFor(1, 1), { message: /^1 ms went by: 0 spans in 0 requests came, waited for 1$/ })
 
   const waiting = t.rejects(sink.waitFor(1), { message: /^OTLP: unknown field/ })
   t.equal((await post(sink, 'not OTLP')).status, 400)
   await waiting
-  await t.rejects(sink.waitFor(0), { message: /^OTLP: unknown field/ }, 'a sink that was sent rubbish fails every later wait')
+  await t.rejects(sink.waitFor(0), { message: /^OTLP: unknown field/ }, 'a sink that received invalid data fails every later wait')
 })
 
-test('closing ends open waits and open connections', async (t) => {
+test('closing ends pending waits and open connections', async (t) => {
   const sink = await startSink()
   const never = t.rejects(sink.waitFor(1), { message: 'the sink was closed' })
   const seen = new Promise((resolve) => {
@@ -63,7 +63,7 @@ test('closing ends open waits and open connections', async (t) => {
   await sink.close()
 })
 
-test('requests that are not OTLP/HTTP are refused', async (t) => {
+test('requests that are not OTLP/HTTP are rejected', async (t) => {
   const sink = await startSink(t)
   const body = encodeRequest(requestOf({}))
   t.equal((await fetch(sink.url, { headers: { connection: 'close' } })).status, 404)

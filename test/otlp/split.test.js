@@ -24,7 +24,7 @@ function read (chunk) {
   return decodeSpans(field(0x0a, chunk, 5)).map(({ spanId, scope }) => `${scope.name}:${parseInt(spanId, 16)}`)
 }
 
-test('two halves hold what the whole held, each in its scope', async (t) => {
+test('two halves contain all spans, each in its scope', async (t) => {
   for (const runs of [[2], [3], [1, 1], [2, 2], [1, 5], [5, 1], [1, 1, 1, 1, 1], [100, 3, 50], [0, 4], [2, 0, 2]]) {
     const chunk = chunkOf(...runs)
     const spans = runs.reduce((sum, n) => sum + n)
@@ -36,23 +36,23 @@ test('two halves hold what the whole held, each in its scope', async (t) => {
   }
 })
 
-test('only the used part of the memory is looked at', async (t) => {
+test('only the used part of the memory is read', async (t) => {
   const chunk = chunkOf(4)
   const padded = Buffer.concat([chunk, Buffer.alloc(1000, 0xff)])
   const [first, second] = halvesOf(padded, chunk.length, 4)
   t.strictSame([...read(first.bytes), ...read(second.bytes)], read(chunk))
 })
 
-test('one span cannot be cut, and garbage is not', async (t) => {
+test('a single span and invalid data cannot be cut', async (t) => {
   t.equal(halvesOf(chunkOf(1), chunkOf(1).length, 1), null)
   t.equal(halvesOf(Buffer.from('not a chunk at all'), 18, 5), null)
-  t.equal(halvesOf(chunkOf(4), chunkOf(4).length, 40), null, 'fewer spans than it was said to hold')
+  t.equal(halvesOf(chunkOf(4), chunkOf(4).length, 40), null, 'fewer spans than declared')
   const cut = chunkOf(4).subarray(0, 50)
   t.equal(halvesOf(cut, cut.length, 4), null)
 })
 
 // T12, M03
-test('a request that is too large is sent in smaller ones, a chunk in two, a single span not at all', async (t) => {
+test('a request that is too large is sent in smaller ones: a chunk in two, a single span not at all', async (t) => {
   const sink = await startSink(t)
   const bytesMax = 150_000
   sink.respond = (req, body) => ({ status: body.length > bytesMax ? 413 : 200 })

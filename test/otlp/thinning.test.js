@@ -21,7 +21,7 @@ function chunkOf (...runs) {
 const read = (bytes) => decodeSpans(field(0x0a, bytes, 5))
 const shown = ({ name, traceState }) => `${name} ${traceState}`
 
-test('at a level the traces stay whose first random bits are ones, and say for how many they stand', async (t) => {
+test('a level keeps the traces whose first random bits are ones, and sets their threshold', async (t) => {
   const nibbles = Array.from('0123456789abcdef', (digit) => spanOf(digit))
   const chunk = chunkOf(nibbles)
   for (const [level, first, th] of [[1, 8, '8'], [2, 12, 'c'], [3, 14, 'e'], [4, 15, 'f']]) {
@@ -31,7 +31,7 @@ test('at a level the traces stay whose first random bits are ones, and say for h
   }
 })
 
-test('what stays is as it was, but for its trace state', async (t) => {
+test('kept spans are unchanged except for their trace state', async (t) => {
   const all = [[spanOf('0'), spanOf('ff', { kind: CLIENT, parentSpanId: Buffer.alloc(8, 7), flags: 0x301, droppedAttributesCount: 3, status: { code: 2, message: 'no' }, events: [{ name: 'e', timeUnixNano: 5 }], links: [{ traceId: Buffer.alloc(16, 9), spanId: Buffer.alloc(8, 9) }] })], [spanOf('1'), spanOf('2')], [spanOf('f0'), spanOf('3')]]
   const chunk = chunkOf(...all)
   const left = read(thin(chunk, 1).bytes)
@@ -41,7 +41,7 @@ test('what stays is as it was, but for its trace state', async (t) => {
   t.strictSame(left.map(({ scope, traceState }) => [scope.name, traceState]), [['scope 0', 'ot=th:8'], ['scope 2', 'ot=th:8']])
 })
 
-test('thinned twice is as thinned once by the higher level', async (t) => {
+test('thinning twice equals thinning once with the higher level', async (t) => {
   const spans = Array.from({ length: 64 }, (_, i) => spanOf((i * 4).toString(16).padStart(2, '0')))
   const once = thin(chunkOf(spans), 3)
   const first = thin(chunkOf(spans), 1)
@@ -49,7 +49,7 @@ test('thinned twice is as thinned once by the higher level', async (t) => {
   t.strictSame(read(twice.bytes), read(once.bytes))
 })
 
-test('a threshold that is there stays where it is higher, and is raised where it is lower', async (t) => {
+test('an existing threshold is kept if it is higher, and raised if it is lower', async (t) => {
   const stay = [
     ['ffff', 'ot=th:ff', 'ot=th:ff'],
     ['ffff', 'ot=th:4', 'ot=th:c'],
@@ -64,7 +64,7 @@ test('a threshold that is there stays where it is higher, and is raised where it
   t.strictSame(read(thin(chunkOf([...spans, ...go]), 2).bytes).map(({ traceState }) => traceState), stay.map(([,, after]) => after))
 })
 
-test('failed requests stay as they are, with what belongs to them', async (t) => {
+test('failed requests are kept unchanged, with their spans', async (t) => {
   const failed = spanOf('00', { status: FAILED })
   const child = { ...spanOf('00', { kind: CLIENT, parentSpanId: failed.spanId }), traceId: failed.traceId }
   const stay = [child, failed, spanOf('00', { kind: 1, status: FAILED })]
@@ -80,14 +80,14 @@ test('failed requests stay as they are, with what belongs to them', async (t) =>
   t.match(left, { level: 5, failedLevel: 0 })
 })
 
-test('they are thinned too where they take most of a chunk', async (t) => {
+test('failed requests are thinned, too, if they take most of a chunk', async (t) => {
   const failed = Array.from('0123456789abcdef', (digit) => spanOf(digit, { status: FAILED, traceState: 'ot=th:0' }))
   const left = thin(chunkOf([...failed, spanOf('0'), spanOf('f')]), 1)
   t.match(left, { level: 1, failedLevel: 1 })
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), Array(9).fill('ot=th:8'))
 })
 
-test('they stay where the first levels free nothing, since the others have thresholds of a sampler', async (t) => {
+test('they are kept if the first levels free nothing because the others have a sampler\'s thresholds', async (t) => {
   for (const [th, digits, level] of [['8', '89abcdef', 2], ['c', 'cdefcdef', 3], ['ff8', 'ffffffff', 10]]) {
     const failed = [spanOf('0', { status: FAILED, traceState: 'ot=th:0' }), spanOf('1', { status: FAILED })]
     const left = thin(chunkOf([...failed, ...Array.from(digits, (digit) => spanOf(digit, { traceState: `ot=th:${th}` }))]), 1)
@@ -96,25 +96,25 @@ test('they stay where the first levels free nothing, since the others have thres
   }
 })
 
-test('in a short chunk, which a timer has sealed, they stay though they take most of it', async (t) => {
+test('they are kept in a short chunk that a timer has sealed, even if they take most of it', async (t) => {
   const few = chunkOf([spanOf('0', { status: FAILED }), spanOf('1', { status: FAILED }), spanOf('0'), spanOf('f')])
   const left = thin({ ...few, chunkBytes: 4 * few.length }, 1)
   t.match(left, { level: 1, failedLevel: 0 })
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['', '', 'ot=th:8'])
   const alone = chunkOf([spanOf('0', { status: FAILED })])
-  t.match(thin({ ...alone, chunkBytes: 16 * alone.length }, 3), { spans: 1, level: 3, failedLevel: 0 }, 'which goes on to the next level all the same')
+  t.match(thin({ ...alone, chunkBytes: 16 * alone.length }, 3), { spans: 1, level: 3, failedLevel: 0 }, 'it still goes on to the next level')
 })
 
-test('in a short chunk of a sampler they stay, too, whichever level the others need', async (t) => {
+test('they are kept in a short chunk of a sampler, too, whichever level the others need', async (t) => {
   const few = chunkOf([spanOf('0', { status: FAILED }), ...Array.from('cdef', (digit) => spanOf(digit, { traceState: 'ot=th:c' }))])
   const left = thin({ ...few, chunkBytes: 4 * few.length }, 1)
   t.match(left, { level: 3, failedLevel: 0 })
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['', 'ot=th:e', 'ot=th:e'])
   const failed = chunkOf([spanOf('0', { status: FAILED }), spanOf('c', { traceState: `ot=th:${'f'.repeat(14)}` })])
-  t.match(thin({ ...failed, chunkBytes: 4 * failed.length }, LEVEL_MAX), { level: LEVEL_MAX, failedLevel: 0 }, 'the highest one')
+  t.match(thin({ ...failed, chunkBytes: 4 * failed.length }, LEVEL_MAX), { level: LEVEL_MAX, failedLevel: 0 }, 'the highest level')
 })
 
-test('what is no chunk throws, and is not read for ever', async (t) => {
+test('invalid chunks throw, and do not loop forever', async (t) => {
   const chunk = chunkOf([spanOf('0'), spanOf('f')])
   for (const at of [1, 4]) {
     const bytes = Buffer.from(chunk.bytes.subarray(0, chunk.length))
@@ -124,7 +124,7 @@ test('what is no chunk throws, and is not read for ever', async (t) => {
   t.throws(() => thin({ ...chunk, bytes: chunk.bytes.subarray(0, chunk.length - 3) }, 1), RangeError)
 })
 
-test('how far it goes does not depend on the random bits: what stays says what it went through, also where nothing goes', async (t) => {
+test('the level does not depend on the random bits, and kept spans have its threshold, even if none is dropped', async (t) => {
   const sampled = Array.from('89abcdef', (digit) => spanOf(digit, { traceState: 'ot=th:8' }))
   const left = thin(chunkOf(sampled), 1)
   t.match(left, { level: 2, spans: 4 })
@@ -137,7 +137,7 @@ test('how far it goes does not depend on the random bits: what stays says what i
   t.match(thin(chunkOf([spanOf('0'), spanOf('0')]), LEVEL_MAX), { spans: 0 })
 })
 
-test('a chunk of a long span, and one with hundreds of trace states', async (t) => {
+test('a chunk with a long span, and one with hundreds of trace states, can be thinned', async (t) => {
   const long = { key: 'long', value: { stringValue: 'y'.repeat(1024 * 1024) } }
   const left = thin(chunkOf([spanOf('0'), spanOf('f', { attributes: [long] }), spanOf('0', { attributes: [long] })]), 1)
   t.equal(read(left.bytes)[0].attributes.long.length, 1024 * 1024)
@@ -145,7 +145,7 @@ test('a chunk of a long span, and one with hundreds of trace states', async (t) 
   t.strictSame(read(thin(chunkOf(many), 1).bytes).map(({ traceState }) => traceState), many.filter((_, i) => i % 2 === 1).map(({ traceState }) => `ot=th:8,${traceState}`))
 })
 
-test('a caller\'s threshold is believed up to a million requests; beyond it a span stands for what its level says, or for itself', async (t) => {
+test('a caller\'s threshold is trusted up to a million requests, and replaced above it', async (t) => {
   const said = ['fffff', 'fffff8', 'ffffff', 'ffffff8', 'f'.repeat(14)]
   const stay = said.map((th) => spanOf('ffffff', { traceState: `ot=th:${th};xx:1,vendor=1` }))
   const failed = spanOf('ffffff', { status: FAILED, traceState: 'ot=th:ffffff' })
@@ -154,13 +154,13 @@ test('a caller\'s threshold is believed up to a million requests; beyond it a sp
   t.strictSame(read(left.bytes).map(({ traceState }) => traceState), ['ot=th:fffff;xx:1,vendor=1', ...Array(4).fill('ot=th:c;xx:1,vendor=1'), 'ot=th:0'])
 })
 
-test('what a chunk has gone through itself is believed, however high', async (t) => {
+test('a chunk\'s own thresholds are trusted, however high', async (t) => {
   const own = chunkOf(Array.from({ length: 4 }, () => spanOf('ffffff', { traceState: 'ot=th:fffffc' })))
   t.match(thin(own, 23), { level: 23, spans: 4 })
   t.strictSame(read(thin(own, 23).bytes).map(({ traceState }) => traceState), Array(4).fill('ot=th:fffffe'))
 })
 
-test('what stays is no longer than it may be, its thresholds included: of what got one, the last goes', async (t) => {
+test('the result is no longer than allowed, thresholds included, and the last span with a new one is dropped', async (t) => {
   const [failed, one, two] = [spanOf('0', { status: FAILED }), spanOf('f'), spanOf('f')]
   const chunk = { ...chunkOf([failed, one, two]), chunkBytes: 4096 }
   t.match(thin(chunk, 1), { spans: 3, surplus: 0 })

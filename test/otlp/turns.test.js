@@ -6,7 +6,7 @@ const http = require('node:http')
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 
-test('one connection, routes that repeat and take turns: each span is of its own route, with its caller', async (t) => {
+test('on one connection with repeated and alternating routes, each span has its own route and caller', async (t) => {
   const routes = (app) => {
     for (const path of ['/a', '/b', '/c']) app.get(path, async () => 'ok')
     app.get('/users/:id', async () => 'ok')

@@ -11,7 +11,7 @@ for (const [what, options] of [
   ['a span that is longer than a chunk', { buffer: { maxBytes: 65536 } }]
 ]) {
   for (const flushes of [false, true]) {
-    test(`redactQuery ends spans of its own${flushes ? ' and flushes' : ''}: ${what}`, async (t) => {
+    test(`redactQuery can end its own spans${flushes ? ' and flushes' : ''}: ${what}`, async (t) => {
       let request = null
       const { app, collector, origin } = await tracedApp(t, {
         trace: {

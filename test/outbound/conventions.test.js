@@ -20,7 +20,7 @@ async function spansOf (t, work, trace = {}) {
 const call = (name, payload, work = async () => 'done') => diagnosticsChannel.tracingChannel(name).tracePromise(work, payload)
 const failing = (error) => async () => { throw error }
 
-test('nothing but the summary is parsed out of SQL', async (t) => {
+test('only the summary is parsed out of SQL', async (t) => {
   const { spans: [, ...calls] } = await spansOf(t, async () => {
     for (const name of ['mysql2:query', 'mysql2:execute']) await call(name, { query: 'SELECT * FROM users WHERE id = 7', serverAddress: 'db' })
     await call('mssql:query', { command: 'DELETE FROM users WHERE id = 7' })
@@ -36,7 +36,7 @@ test('nothing but the summary is parsed out of SQL', async (t) => {
   }
 })
 
-test('db.operation.batch.size is of operations, not of documents or rows', async (t) => {
+test('db.operation.batch.size counts operations, not documents or rows', async (t) => {
   const { spans: [, insertMany, bulkWrite, one, load, multi] } = await spansOf(t, async () => {
     await call('mongoose:model:insertMany', { operation: 'insertMany', collection: 'users', args: { docs: [{}, {}, {}] }, batchSize: 3 })
     await call('mongoose:model:bulkWrite', { operation: 'bulkWrite', collection: 'users', args: { ops: [{}, {}] } })
@@ -47,7 +47,7 @@ test('db.operation.batch.size is of operations, not of documents or rows', async
   t.same([insertMany, bulkWrite, one, load, multi].map(({ attributes }) => attributes['db.operation.batch.size']), [undefined, 2, undefined, undefined, 3])
 })
 
-test('network.peer.* of Redis, where it is known', async (t) => {
+test('Redis calls have network.peer.* if known', async (t) => {
   const redis = { command: 'GET', args: ['GET', 'k'], serverPort: 6379 }
   const { spans: [, ip, path, name] } = await spansOf(t, async () => {
     for (const serverAddress of ['10.0.0.7', '/run/redis.sock', 'redis.internal']) await call('node-redis:command', { ...redis, serverAddress })
@@ -57,7 +57,7 @@ test('network.peer.* of Redis, where it is known', async (t) => {
   t.notOk('network.peer.address' in name.attributes)
 })
 
-test('server.* of Kafka, where there is one broker', async (t) => {
+test('Kafka calls have server.* if there is one broker', async (t) => {
   const client = (...brokers) => ({ clientId: 'c', [Symbol('plt.kafka.base.bootstrapBrokers')]: brokers })
   const { spans: [, one, several, received] } = await spansOf(t, async () => {
     const options = { messages: [{ topic: 'orders', value: 'x' }] }
@@ -72,7 +72,7 @@ test('server.* of Kafka, where there is one broker', async (t) => {
   t.match(received, { kind: 'CLIENT', attributes: { 'server.address': 'kafka.internal', 'server.port': 9092 } })
 })
 
-test('a GraphQL operation is of kind SERVER, also where a sampler is asked, and changes nothing else in the process', async (t) => {
+test('a GraphQL operation has kind SERVER, also for a sampler, and changes nothing else in the process', async (t) => {
   const sampler = { shouldSample: () => ({ decision: 2 }), toString: () => 'all' }
   for (const trace of [{}, { sampler }, { keep: { errors: true } }]) {
     const { spans } = await spansOf(t, async () => { await call('graphql:execute', { operationType: 'query' }) }, trace)
@@ -80,7 +80,7 @@ test('a GraphQL operation is of kind SERVER, also where a sampler is asked, and 
   }
 })
 
-test('names that the conventions do not have are in a namespace of our own', async (t) => {
+test('names outside of the conventions are in our own namespace', async (t) => {
   const { spans: [, span] } = await spansOf(t, async () => {
     await call('graphql:resolve', { parentType: 'Query', fieldName: 'user', fieldPath: 'user', fieldType: 'User' })
   }, { outbound: { channels: { 'graphql:resolve': true } } })
@@ -94,7 +94,7 @@ const DATABASE_ERRORS = [
   ['ioredis:command', { command: 'incr', args: ['k'] }, Object.assign(new Error('WRONGTYPE Operation'), { name: 'ReplyError' }), 'WRONGTYPE']
 ]
 for (const [channel, payload, error, type] of DATABASE_ERRORS) {
-  test(`${channel}: the request that fails by it is as specific as the call`, async (t) => {
+  test(`${channel}: a request that fails with a call has the error.type of the call`, async (t) => {
     const { response, spans } = await spansOf(t, () => call(channel, { ...payload }, failing(error)))
     t.equal(response.statusCode, 500)
     t.same(spans.map(({ attributes }) => attributes['error.type']), [type, type])

@@ -55,7 +55,7 @@ const isFold = (span) => countOf(span) !== undefined
 // Independent of the machine's speed: a call that took longer than the others has its own span, which counts as one.
 const total = (calls) => calls.reduce((sum, span) => sum + (countOf(span) ?? 1), 0)
 
-test('five calls of one shape, one after the other, are named on their parent', async (t) => {
+test('five sequential calls of one shape are reported on their parent', async (t) => {
   t.same(repeated((await during(t, () => inTurn(5, get))).server), ['redis GET', 5])
   const { server } = await during(t, () => inTurn(7, select))
   t.same(repeated(server), ['SELECT users', 7])
@@ -63,7 +63,7 @@ test('five calls of one shape, one after the other, are named on their parent', 
   t.ok(seconds > 0 && seconds * 1000 <= server.duration, `${seconds} s of ${server.duration} ms`)
 })
 
-test('four are not, nor calls at once, nor calls of different shapes or servers', async (t) => {
+test('four calls are not, nor concurrent calls, nor calls of different shapes or servers', async (t) => {
   const none = [undefined, undefined]
   t.same(repeated((await during(t, () => inTurn(4, get))).server), none)
   t.same(repeated((await during(t, () => Promise.all(Array.from({ length: 20 }, (_, i) => get(`k${i}`, turn))))).server), none)
@@ -73,13 +73,13 @@ test('four are not, nor calls at once, nor calls of different shapes or servers'
   t.same(repeated((await during(t, () => inTurn(5, () => Promise.all(Array.from({ length: 10 }, () => get('k', turn)))))).server), none)
 })
 
-test('calls that are reported when they are over: those at once are not one after the other', async (t) => {
+test('calls that are published when they end count as sequential only if they did not overlap', async (t) => {
   const publish = (ms) => diagnosticsChannel.channel('sqlite.db.query').publish({ sql: 'SELECT 1', database: 'shop.db', duration: ms * 1e6 })
   t.same(repeated((await during(t, () => inTurn(6, () => publish(3_600_000)))).server), [undefined, undefined])
   t.same(repeated((await during(t, () => inTurn(6, async () => { publish(1e-6); await turn() }))).server), ['SELECT', 6])
 })
 
-test('the most repeated shape is named, on the span that made the calls', async (t) => {
+test('the most repeated shape is reported, on the span that made the calls', async (t) => {
   const { spans, server } = await during(t, ({ trace }) => trace.withSpan('load', async () => {
     await inTurn(6, select)
     await inTurn(9, get)
@@ -88,7 +88,7 @@ test('the most repeated shape is named, on the span that made the calls', async 
   t.same(repeated(server), [undefined, undefined])
 })
 
-test('ten thousand shapes: those of the first sixteen are known, and nothing breaks', async (t) => {
+test('of ten thousand shapes the first sixteen are counted, and nothing fails', async (t) => {
   const { calls, server } = await during(t, async () => {
     await inTurn(10_000, (i) => call('mysql2:execute', { query: `SELECT * FROM t${i}`, values: [], ...mysql }))
     await inTurn(9, get)
@@ -97,7 +97,7 @@ test('ten thousand shapes: those of the first sixteen are known, and nothing bre
   t.same(repeated(server), [undefined, undefined])
 })
 
-test('fold: after the first calls there is one span for the others', async (t) => {
+test('fold: after the first calls, one span represents the others', async (t) => {
   const { app, calls, server } = await during(t, () => inTurn(100, (i) => get(`user:${i}`, turn)), fold)
   t.equal(calls.filter(isFold).length, 1)
   const one = calls.find(isFold)
@@ -107,15 +107,15 @@ test('fold: after the first calls there is one span for the others', async (t) =
   t.ok(calls.length < 60)
   t.equal(app.lightTrace.stats().spans.folded, count)
   t.ok(least > 0 && least <= sum / count && sum / count <= most, { least, sum, most })
-  t.ok(sum * 1000 <= one.duration + 0.001, 'they came one after the other')
+  t.ok(sum * 1000 <= one.duration + 0.001, 'the calls were sequential')
   t.same(others, { 'db.system.name': 'redis', 'db.namespace': '2', 'db.operation.name': 'GET', 'db.query.text': 'GET', 'server.address': 'redis.internal', 'server.port': 6379 })
   t.ok(one.startTime >= calls[2].endTime && one.endTime <= server.endTime)
-  t.same(repeated(server), ['redis GET', 100], 'calls that are folded count')
+  t.same(repeated(server), ['redis GET', 100], 'folded calls count')
   const { started, ended, accepted } = app.lightTrace.stats().spans
   t.same([started, ended, accepted], Array(3).fill(calls.length + 1))
 })
 
-test('fold: queries are told apart by their summary, and the span has the text of none', async (t) => {
+test('fold: queries are grouped by their summary, and the span has no query text', async (t) => {
   const { calls } = await during(t, () => inTurn(20, async (i) => {
     await select(i)
     await call('mysql2:execute', { query: 'SELECT * FROM orders WHERE user = ?', values: [i], ...mysql })
@@ -126,7 +126,7 @@ test('fold: queries are told apart by their summary, and the span has the text o
   t.equal(total(calls), 40)
 })
 
-test('fold: a call that fails or is slow has a span of its own', async (t) => {
+test('fold: a call that fails or is slow has its own span', async (t) => {
   const { calls } = await during(t, () => inTurn(40, async (i) => {
     if (i === 20) await t.rejects(get('broken', fails))
     else await get(`k${i}`, () => i === 30 ? waits(300) : turn())
@@ -138,7 +138,7 @@ test('fold: a call that fails or is slow has a span of its own', async (t) => {
   t.equal(total(calls), 40)
 })
 
-test('fold: calls at once, and calls that outlive their parent', async (t) => {
+test('fold: concurrent calls are folded in part, and calls that outlive their parent are counted', async (t) => {
   const atOnce = await during(t, () => Promise.all(Array.from({ length: 50 }, (_, i) => get(`k${i}`, turn))), fold)
   t.equal(total(atOnce.calls), 50)
   t.ok(atOnce.calls.length < 50)
@@ -163,7 +163,7 @@ test('fold: calls at once, and calls that outlive their parent', async (t) => {
   t.match(spans.find(({ attributes }) => attributes['db.query.text'] === 'GET late'), { attributes: { 'light_trace.after_response': true } })
 })
 
-test('fold: each span folds the calls that were made in it', async (t) => {
+test('fold: each span folds its own calls', async (t) => {
   const { spans, server } = await during(t, async ({ trace }) => {
     await inTurn(30, get)
     await trace.withSpan('outer', async () => {
@@ -179,7 +179,7 @@ test('fold: each span folds the calls that were made in it', async (t) => {
   }
 })
 
-test('fold: in a transaction its own statements stay, and a pipeline or a MULTI is one call', async (t) => {
+test('fold: the statements of a transaction stay, and a pipeline or a MULTI is one call', async (t) => {
   const statement = (query) => call('mysql2:query', { query, ...mysql })
   const transaction = await during(t, async () => {
     await statement('BEGIN')
@@ -191,18 +191,18 @@ test('fold: in a transaction its own statements stay, and a pipeline or a MULTI 
   for (const more of [{}, { keep: { errors: true } }]) {
     const { calls } = await during(t, () => inTurn(30, (i) => call('node-redis:batch', { batchMode: 'MULTI', batchSize: i + 2, ...redis })), { ...fold, ...more })
     t.equal(total(calls), 30)
-    t.same(calls.find(isFold).attributes['db.operation.batch.size'], undefined, 'theirs differ')
+    t.same(calls.find(isFold).attributes['db.operation.batch.size'], undefined, 'they differ')
   }
 })
 
-test('fold: cursors, as they are asked for more', async (t) => {
+test('fold: requests of a cursor for more rows are folded', async (t) => {
   const next = (i) => call('mongoose:cursor:next', { operation: 'next', collection: 'users', database: 'shop', serverAddress: 'db.internal', serverPort: 27017 }, turn)
   const { calls } = await during(t, () => inTurn(40, next), { outbound: { fold: { after: 3 }, channels: { 'mongoose:cursor:next': true } } })
   t.equal(total(calls), 40)
   t.equal(calls.filter(isFold).length, 1)
 })
 
-test('fold: what a traced client streams', { skip: without('trace-client') }, async (t) => {
+test('fold: streamed queries of a traced client are folded', { skip: without('trace-client') }, async (t) => {
   class Client {
     host = 'db.internal'
     port = 5432
@@ -218,7 +218,7 @@ test('fold: what a traced client streams', { skip: without('trace-client') }, as
   t.equal(streamed.calls.filter(isFold).length, 1)
 })
 
-test('fold: where the client leaves, the span of the calls before ends with its request, and later ones have their own', async (t) => {
+test('fold: if the client leaves, the folded span ends with its request, and later calls have their own', async (t) => {
   const handled = deferred()
   const { origin, app, collector } = await tracedApp(t, {
     trace: fold,
@@ -248,7 +248,7 @@ test('fold: where the client leaves, the span of the calls before ends with its 
   t.same([started, ended, accepted], Array(3).fill(spans.length))
 })
 
-test('fold: off unless asked for; HTTP calls never; nothing under a parent that is not sampled', async (t) => {
+test('fold: is off by default, and never applies to HTTP calls or below an unsampled parent', async (t) => {
   const plain = await during(t, () => inTurn(30, get))
   t.equal(plain.calls.length, 30)
   t.equal(plain.app.lightTrace.stats().spans.folded, 0)
@@ -261,14 +261,14 @@ test('fold: off unless asked for; HTTP calls never; nothing under a parent that 
   t.same(repeated(server), [undefined, undefined])
 })
 
-test('fold: has its parent\'s threshold', async (t) => {
+test('fold: a folded span has its parent\'s threshold', async (t) => {
   let calls = []
   while (calls.length === 0) calls = (await during(t, () => inTurn(30, get), { ...fold, sampler: 0.5 })).calls
   t.ok(calls.some(isFold))
   t.same([...new Set(calls.map(({ traceState }) => traceState))], ['ot=th:8'])
 })
 
-test('fold: under `keep` the folded calls wait with the others for the end of their request', { skip: without('keep') }, async (t) => {
+test('fold: under `keep`, folded calls are held with the others until the end of their request', { skip: without('keep') }, async (t) => {
   for (const [sampler, errors] of [['always_on', true], ['always_off', true], ['always_off', false]]) {
     const { app, collector } = await tracedApp(t, {
       listen: false,
@@ -298,7 +298,7 @@ test('fold: metrics count each call', { skip: without('metrics') || without('tes
   }
 })
 
-test('fold: a wrong value throws at register', async (t) => {
+test('fold: an invalid value throws at register', async (t) => {
   for (const fold of [{ after: 0 }, { after: 1.5 }, 10]) {
     await t.rejects(tracedApp(t, { listen: false, trace: { outbound: { fold } }, routes () {} }), { code: 'LT_ERR_OPTION_INVALID' })
   }

@@ -26,7 +26,7 @@ const [major] = process.versions.node.split('.').map(Number)
 for (const [name, register] of Object.entries(gateways)) {
   for (const caller of ['no caller', 'a sampled caller', 'a caller that is not trusted']) {
     const skip = major === 20 && name.endsWith('http') ? 'node:http cannot be injected into on this Node' : false
-    test(`${name}, ${caller}: one server, one client, the next server under it`, { skip }, async (t) => {
+    test(`${name}, ${caller}: one server span, one client span, and the next server span below it`, { skip }, async (t) => {
       const { collector, options } = await collectorFor(t)
       const next = await tracedApp(t, {
         trace: options,
@@ -48,7 +48,7 @@ for (const [name, register] of Object.entries(gateways)) {
   }
 }
 
-test('@fastify/http-proxy: the next service is under the client span', async (t) => {
+test('@fastify/http-proxy: the next service\'s span is below the client span', async (t) => {
   const { collector, options } = await collectorFor(t)
   const next = await tracedApp(t, {
     trace: options,
@@ -65,7 +65,7 @@ test('@fastify/http-proxy: the next service is under the client span', async (t)
   t.match(await collector.tree(), /^SERVER POST \/api\/\*\n {2}CLIENT POST\n {4}SERVER POST \/items$/)
 })
 
-test('a gateway under OTEL_PROPAGATORS: the next service is under the client span, and what the app set stays', async (t) => {
+test('a gateway with OTEL_PROPAGATORS: the next service is below the client span, and the app\'s own headers are kept', async (t) => {
   process.env.OTEL_PROPAGATORS = 'tracecontext'
   t.teardown(() => { delete process.env.OTEL_PROPAGATORS })
   const { collector, options } = await collectorFor(t)

@@ -32,7 +32,7 @@ function call (url, options = {}, send = (request) => request.end()) {
   })
 }
 
-test('a call by node:http is one client span with all that the conventions ask for', async (t) => {
+test('a call with node:http is one client span with all attributes that the conventions require', async (t) => {
   const { origin, port } = await upstream(t, (req, res, next) => { res.statusCode = 201; next() })
   const { go, collector } = await serving(t, () => call(`${origin}/items?id=7&sig=secret`, { method: 'POST' }))
   const [span] = await go()
@@ -50,7 +50,7 @@ test('a call by node:http is one client span with all that the conventions ask f
   t.match(span, { kind: 'CLIENT', status: { code: 'UNSET' } })
 })
 
-test('the called service gets the client span as its parent, trace state and baggage too', injection, async (t) => {
+test('the called service gets the client span as its parent, with trace state and baggage', injection, async (t) => {
   const { origin, seen } = await upstream(t)
   const { go } = await serving(t, () => call(origin))
   const [span] = await go({
@@ -60,7 +60,7 @@ test('the called service gets the client span as its parent, trace state and bag
   t.equal(seen[0].tracestate, 'v=1')
 })
 
-test('an unsampled request hands on its trace under a fresh id and records nothing', injection, async (t) => {
+test('an unsampled request passes its trace on with a new id and records nothing', injection, async (t) => {
   const { origin, seen } = await upstream(t)
   const { go, app } = await serving(t, () => call(origin))
   t.same(await go({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00' }), [])
@@ -71,16 +71,16 @@ test('an unsampled request hands on its trace under a fresh id and records nothi
   t.match(app.lightTrace.stats().spans, { started: 2, ended: 2, unsampled: 2 })
 })
 
-test('an ignored request hands on what came, without a span', injection, async (t) => {
+test('an ignored request passes incoming headers on, without a span', injection, async (t) => {
   const { origin, seen } = await upstream(t)
   const { go } = await serving(t, () => call(origin), { trace: { ignore: ['/go'] } })
   t.same(await go({ traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' }), [])
   t.equal(seen[0].traceparent, '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01')
   await go()
-  t.notOk('traceparent' in seen[1], 'and nothing where nothing came')
+  t.notOk('traceparent' in seen[1], 'and nothing without incoming headers')
 })
 
-test('a header of the user\'s own is never replaced', async (t) => {
+test('a header that the user sets is never replaced', async (t) => {
   const { origin, seen } = await upstream(t)
   const own = '00-11111111111111111111111111111111-2222222222222222-00'
   const { go } = await serving(t, () => call(origin, { headers: { TraceParent: own, baggage: 'a=1' } }))
@@ -90,7 +90,7 @@ test('a header of the user\'s own is never replaced', async (t) => {
   t.notOk('tracestate' in seen[0])
 })
 
-test('propagateTo decides which hosts get headers, and a failing one says no', async (t) => {
+test('propagateTo decides which hosts get headers, and sends none if it fails', async (t) => {
   const { origin, seen } = await upstream(t)
   const asked = []
   const propagateTo = (url) => {
@@ -115,7 +115,7 @@ test('a status of 400 or more is an error of the called service', async (t) => {
   t.equal(await collector.tree(), 'SERVER GET /go\n  CLIENT GET\n  CLIENT GET ERROR error.type=404\n  CLIENT GET ERROR error.type=503')
 })
 
-test('a call that gets no answer is an error with its reason', async (t) => {
+test('a call without an answer is an error with its reason', async (t) => {
   const { origin } = await upstream(t, (req) => { if (req.url === '/reset') req.socket.resetAndDestroy() })
   const closed = await freePort()
   const { go } = await serving(t, async () => {
@@ -131,7 +131,7 @@ test('a call that gets no answer is an error with its reason', async (t) => {
   for (const { attributes } of spans) t.notOk('http.response.status_code' in attributes)
 })
 
-test('a call that its caller gives up is no error', async (t) => {
+test('a call that its caller aborts is no error', async (t) => {
   const { origin } = await upstream(t, () => {})
   const { go } = await serving(t, async () => {
     const controller = new AbortController()
@@ -146,7 +146,7 @@ test('a call that its caller gives up is no error', async (t) => {
   t.notOk('error.type' in spans[0].attributes)
 })
 
-test('nor is one that a library over node:http cancels for its caller', async (t) => {
+test('a call that a library over node:http cancels for its caller is no error either', async (t) => {
   const { origin } = await upstream(t, () => {})
   const { go } = await serving(t, async () => {
     await t.rejects(call(origin, {}, (request) => { // as axios and got do
@@ -161,7 +161,7 @@ test('nor is one that a library over node:http cancels for its caller', async (t
   t.notOk('error.type' in spans[0].attributes)
 })
 
-test('array headers, Expect and flushed headers are sent as they are', async (t) => {
+test('array headers, Expect and flushed headers are sent unchanged', async (t) => {
   const { origin, port, seen } = await upstream(t, (req, res, next) => { req.resume(); next() })
   const { go } = await serving(t, async () => {
     await call(origin, { headers: ['host', `127.0.0.1:${port}`, 'x-a', '1'] })
@@ -174,7 +174,7 @@ test('array headers, Expect and flushed headers are sent as they are', async (t)
   t.same(seen.map((headers) => 'traceparent' in headers), [false, false, canInject])
 })
 
-test('an upgrade ends with 101, a tunnel with its status', async (t) => {
+test('an upgrade ends with 101, and a tunnel with its status', async (t) => {
   const { server, origin, port } = await upstream(t)
   server.on('upgrade', (req, socket) => { socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n') })
   server.on('connect', (req, socket) => { socket.end('HTTP/1.1 200 OK\r\n\r\n') })
@@ -191,7 +191,7 @@ test('an upgrade ends with 101, a tunnel with its status', async (t) => {
   t.same(spans.map(({ attributes }) => attributes['http.response.status_code']), [101, 200])
 })
 
-test('a Unix socket is the server\'s address', async (t) => {
+test('a Unix socket is recorded as the server\'s address', async (t) => {
   const path = socketPath(t)
   const { seen } = await upstream(t, undefined, { path })
   const { go } = await serving(t, () => call('http://localhost/x', { socketPath: path }))
@@ -217,7 +217,7 @@ test('requests that share a connection, or wait for one, have the right parent',
   }
 })
 
-test('a method that is not a standard one is _OTHER', async (t) => {
+test('a non-standard method is _OTHER', async (t) => {
   const { origin } = await upstream(t)
   const { go } = await serving(t, () => call(origin, { method: 'MKCOL' }))
   const [span] = await go()
@@ -234,14 +234,14 @@ test('credentials of a URL are not recorded', async (t) => {
   t.same(spans.map(({ attributes }) => attributes['url.full']), [`${origin}/`, 'http://REDACTED:REDACTED@example.com/x?y=a@b'])
 })
 
-test('a Host header that names another server does not change where the call went', async (t) => {
+test('a Host header of another server does not change the recorded server', async (t) => {
   const { origin } = await upstream(t)
   const { go } = await serving(t, () => call(origin, { headers: { host: 'shop.example' } }))
   const [span] = await go()
   t.equal(span.attributes['server.address'], '127.0.0.1')
 })
 
-test('a subscriber of somebody else\'s that throws does not keep our span from ending', async (t) => {
+test('another subscriber that throws does not keep our span from ending', async (t) => {
   const diagnosticsChannel = require('node:diagnostics_channel')
   const broken = () => { throw new Error('not ours') }
   const { origin } = await upstream(t)
@@ -257,7 +257,7 @@ test('a subscriber of somebody else\'s that throws does not keep our span from e
   t.same(caught, ['not ours'])
 })
 
-test('nothing listens once the last app has closed', async (t) => {
+test('no channel has a subscriber after the last app has closed', async (t) => {
   const diagnosticsChannel = require('node:diagnostics_channel')
   const names = ['http.client.response.finish', 'http.client.request.error', 'undici:request:create', 'undici:request:headers']
   const listened = () => names.filter((name) => diagnosticsChannel.hasSubscribers(name))
@@ -270,11 +270,11 @@ test('nothing listens once the last app has closed', async (t) => {
   t.same(listened(), [])
 })
 
-test('work without a request is traced once somebody starts a span for it', async (t) => {
+test('work without a request is traced once a span is started for it', async (t) => {
   const { origin, seen } = await upstream(t)
   const { app, collector } = await tracedApp(t, { listen: false })
   const { tracer } = app.lightTrace
-  if (typeof tracer.startActiveSpan !== 'function') return t.skip('tracer.startActiveSpan is yet to come')
+  if (typeof tracer.startActiveSpan !== 'function') return t.skip('tracer.startActiveSpan does not exist yet')
   await tracer.startActiveSpan('nightly', async (span) => {
     await call(origin)
     span.end()
@@ -293,7 +293,7 @@ test('each app traces the calls of its own requests', async (t) => {
   t.equal(await second.collector.tree(), 'SERVER GET /go')
 })
 
-test('HTTP/2 calls are client spans where Node publishes them', { skip: publishesHttp2 ? false : 'not published by this Node' }, async (t) => {
+test('HTTP/2 calls are client spans if Node publishes them', { skip: publishesHttp2 ? false : 'not published by this Node' }, async (t) => {
   const server = http2.createServer((req, res) => {
     if (req.url === '/reset') return res.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR)
     res.statusCode = req.url === '/missing' ? 404 : 200
@@ -338,7 +338,7 @@ for (const [what, call] of Object.entries({
     }
   })
 })) {
-  test(`through a proxy the server is the one that is called: ${what}`, async (t) => {
+  test(`through a proxy, the recorded server is the called one: ${what}`, async (t) => {
     const { port } = await upstream(t)
     const { go } = await serving(t, () => call(port, 'http://shop.internal:8080/items?id=7'))
     t.match(await go(), [{
@@ -352,7 +352,7 @@ for (const [what, call] of Object.entries({
 const hasEnvProxy = process.allowedNodeEnvironmentFlags.has('--use-env-proxy') ? false : 'this Node uses no proxy of the environment'
 
 // Node 26's fetch sends the full URL to the proxy, earlier versions open a tunnel. node:http sends the full URL in all versions.
-test('through the proxy that the environment names the server is the one that is called: fetch and node:http', { skip: hasEnvProxy || without('testing') }, async (t) => {
+test('through the environment\'s proxy, the recorded server is the called one: fetch and node:http', { skip: hasEnvProxy || without('testing') }, async (t) => {
   const { port } = await upstream(t)
   const proxy = await startProxy(t)
   const { said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, root, say }, url) => {

@@ -29,7 +29,7 @@ class Redis {
   }
 }
 
-test('each has its span under the request that sent it, whoever opens the connection', async (t) => {
+test('each command has its span below its own request, whichever request opens the connection', async (t) => {
   const redis = lightTrace.traceClient(new Redis())
   t.equal(lightTrace.traceClient(redis), redis)
   const { app, collector } = await tracedApp(t, {
@@ -51,7 +51,7 @@ test('each has its span under the request that sent it, whoever opens the connec
   t.equal(parentOf('c'), '/send/c')
 })
 
-test('that object only, and nothing changes for its caller', async (t) => {
+test('traceClient affects only its object, and changes nothing for its caller', async (t) => {
   const redis = new Redis()
   lightTrace.traceClient(redis)
   t.equal(redis.sendCommand.name, 'sendCommand')
@@ -61,7 +61,7 @@ test('that object only, and nothing changes for its caller', async (t) => {
   t.equal(redis.sendCommand({ name: 'get', args: [] }), 'waits')
 })
 
-test('commands by which ioredis opens a connection, to a cluster at the first command, have no span', async (t) => {
+test('commands with which ioredis opens a connection, or a cluster\'s at its first command, have no span', async (t) => {
   const send = (command, ...args) => channel.tracePromise(async () => 'OK', { command, args, serverAddress: 'redis', serverPort: 1 })
   const { app, collector } = await tracedApp(t, {
     listen: false,

@@ -24,7 +24,7 @@ const call = (name, payload, work = async () => 'done') => diagnosticsChannel.tr
 const failing = (error) => async () => { throw error }
 const at = { serverAddress: 'db.internal', serverPort: 3306 }
 
-test('mysql2', async (t) => {
+test('mysql2: calls have the attributes of the conventions', async (t) => {
   const { children: [query, execute, duplicate] } = await during(t, async () => {
     await call('mysql2:query', { query: "SELECT * FROM users WHERE name = 'bob'", values: undefined, database: 'shop', ...at })
     await call('mysql2:execute', { query: 'UPDATE users SET name = ?', values: ['bob'], database: '', serverAddress: '/run/mysqld.sock' })
@@ -46,14 +46,14 @@ test('mysql2', async (t) => {
   t.notMatch(JSON.stringify(duplicate), /bob/)
 })
 
-test('a connection that fails has the socket\'s code', async (t) => {
+test('a failed connection has the socket\'s code', async (t) => {
   const { children: [span] } = await during(t, () => t.rejects(
     call('mysql2:query', { query: 'SELECT 1', ...at }, failing(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED', errno: -111 })))))
   t.match(span, { status: { code: 'ERROR' }, attributes: { 'error.type': 'ECONNREFUSED' } })
   t.notOk('db.response.status_code' in span.attributes)
 })
 
-test('redis and ioredis', async (t) => {
+test('redis and ioredis: calls have the attributes of the conventions', async (t) => {
   const redis = { database: 2, clientId: 'c', serverAddress: 'redis.internal', serverPort: 6379 }
   const { children } = await during(t, async () => {
     await call('node-redis:command', { command: 'SET', args: ['SET', 'key', '?'], ...redis })
@@ -77,7 +77,7 @@ test('redis and ioredis', async (t) => {
   t.match(children[3].attributes, { 'db.response.status_code': 'WRONGTYPE', 'error.type': 'WRONGTYPE' })
 })
 
-test('redis: a command ends its span once, however its promise settles, and only the events that say so are listened to', async (t) => {
+test('redis: a command ends its span once, however its promise settles, and only the needed events have subscribers', async (t) => {
   const payload = (args) => ({ command: 'GET', args: ['GET', ...args], database: 0, serverAddress: 'redis.internal', serverPort: 6379 })
   for (const name of ['node-redis', 'ioredis']) {
     const { children, app } = await during(t, async () => {
@@ -119,7 +119,7 @@ test('redis: each command has its own text, however it is written and whatever i
   t.notMatch(JSON.stringify(children), /secret/)
 })
 
-test('mongoose', async (t) => {
+test('mongoose: calls have the attributes of the conventions', async (t) => {
   const payload = { collection: 'users', database: 'shop', serverAddress: 'mongo.internal', serverPort: 27017 }
   const { children } = await during(t, async () => {
     await call('mongoose:query', { operation: 'findOne', args: { filter: { name: 'bob' } }, ...payload })
@@ -140,7 +140,7 @@ test('mongoose', async (t) => {
   t.equal(children[2].attributes['error.type'], '11000')
 })
 
-test('mssql', async (t) => {
+test('mssql: calls have the attributes of the conventions', async (t) => {
   const { children } = await during(t, async () => {
     await call('mssql:query', { command: 'SELECT * FROM [users] WHERE id = @id', parameters: ['id'], requestId: 1, poolId: 1 })
     await call('mssql:execute', { procedure: 'dbo.total', parameters: [] })
@@ -151,7 +151,7 @@ test('mssql', async (t) => {
   t.notOk('db.operation.batch.size' in children[2].attributes)
 })
 
-test('graphql: the operation, and stages for those who ask', async (t) => {
+test('graphql: an operation has a span, and its stages if configured', async (t) => {
   const document = { loc: { source: { body: '{ user(id: 7) { name } }' } } }
   const publish = async () => {
     await call('graphql:execute', { document, operationName: 'Q', operationType: 'query' }, async () => ({ data: {} }))
@@ -170,7 +170,7 @@ test('graphql: the operation, and stages for those who ask', async (t) => {
   t.same(none.children, [])
 })
 
-test('kafka: the context goes with each message and links what receives it', async (t) => {
+test('kafka: each message has the context, and its receiver a link', async (t) => {
   const kOptions = Symbol('plt.kafka.base.options')
   const sent = []
   const { children, collector } = await during(t, async () => {
@@ -179,7 +179,7 @@ test('kafka: the context goes with each message and links what receives it', asy
       const options = { messages }
       const payload = { client: { clientId: 'shop', [kOptions]: { serializers } }, operation: 'send', options }
       await call('plt:kafka:producer:sends', payload, async () => { sent.push(options.messages) })
-      t.equal(options.messages, messages, 'the user\'s own messages are as they were')
+      t.equal(options.messages, messages, 'the user\'s own messages are unchanged')
       t.notOk('headers' in messages[0])
     }
   })
@@ -196,7 +196,7 @@ test('kafka: the context goes with each message and links what receives it', asy
   t.equal(second.headers.get('traceparent'), 'own')
   t.equal(third.headers.get('traceparent'), `00-${children[1].traceId}-${children[1].spanId}-03`)
   const [[key, value]] = first.headers
-  t.ok(Buffer.isBuffer(key) && Buffer.isBuffer(value), 'without serialisers headers are bytes')
+  t.ok(Buffer.isBuffer(key) && Buffer.isBuffer(value), 'without serializers, headers are bytes')
   t.equal(String(value), `00-${children[0].traceId}-${children[0].spanId}-03`)
 
   collector.reset()
@@ -211,10 +211,10 @@ test('kafka: the context goes with each message and links what receives it', asy
   t.match(received.links, [{ traceId: children[0].traceId, spanId: children[0].spanId }])
   t.match(received.attributes, { 'messaging.destination.partition.id': '3', 'messaging.kafka.offset': 17, 'messaging.consumer.group.name': 'g' })
   receives.asyncStart.publish({ raw: { headers: [] }, result: { topic: 'orders' } })
-  t.equal((await collector.spans()).length, 1, 'a message without a sender\'s context is no span')
+  t.equal((await collector.spans()).length, 1, 'a message without the sender\'s context makes no span')
 })
 
-test('kafka: what is received has its link where metrics measure it too', { skip: without('metrics') }, async (t) => {
+test('kafka: received messages have their link with metrics, too', { skip: without('metrics') }, async (t) => {
   const { collector } = await tracedApp(t, { listen: false, trace: { metrics: true } })
   const traceId = '0af7651916cd43dd8448eb211c80319c'
   const headers = new Map([['traceparent', `00-${traceId}-b7ad6b7169203331-01`]])
@@ -222,14 +222,14 @@ test('kafka: what is received has its link where metrics measure it too', { skip
   t.match(await collector.spans(), [{ name: 'receive orders', traceId, links: [{ traceId, spanId: 'b7ad6b7169203331' }] }])
 })
 
-test('node:sqlite tells afterwards', async (t) => {
+test('node:sqlite reports a query after its end', async (t) => {
   const { children: [span] } = await during(t, () =>
     diagnosticsChannel.channel('sqlite.db.query').publish({ sql: "insert into t values(1.0,'secret')", database: {}, duration: 5e6 }))
   t.match(span, { name: 'INSERT t', attributes: { 'db.system.name': 'sqlite', 'db.query.text': 'insert into t values(?,?)' } })
   t.equal(span.duration.toFixed(5), '5.00000')
 })
 
-test('a channel of the user\'s own', async (t) => {
+test('a channel of the user\'s own makes spans', async (t) => {
   const { children } = await during(t, async () => {
     await call('my-lib:op', { id: 7 })
     await call('my-lib:plain', {})
@@ -249,7 +249,7 @@ test('a channel of the user\'s own', async (t) => {
   t.match(children[3], { status: { code: 'ERROR' }, attributes: { 'error.type': 'RangeError' } })
 })
 
-test('attributes of a channel of the user\'s own keep to the limits', async (t) => {
+test('attributes of a channel of the user\'s own respect the limits', async (t) => {
   const { children: [span] } = await during(t, () => call('my-lib:op', {}), {
     limits: { attributeValueLength: 10 },
     outbound: { channels: { 'my-lib:op': { attributes: () => ({ text: 'x'.repeat(1000), map: { text: 'x'.repeat(1000) }, list: ['x'.repeat(1000)] }) } } }
@@ -283,7 +283,7 @@ test('every order of events that Node and libraries publish ends the span once',
   t.match(app.lightTrace.stats().spans, { started: 9, ended: 9 })
 })
 
-test('payloads that are not what is documented give a shorter span, and nothing is thrown', async (t) => {
+test('undocumented payloads give a shorter span, and nothing throws', async (t) => {
   const hostile = new Proxy({}, { get () { throw new Error('trap') }, has () { throw new Error('trap') } })
   const wrong = { query: 7, sql: [], command: {}, args: 'x', operation: null, collection: Symbol('x'), database: {}, serverAddress: 1, serverPort: 'x', options: { messages: 'no' }, document: 1, result: { errors: 'x' } }
   const throwing = Object.defineProperties({}, Object.fromEntries(Object.keys(wrong).map((key) => [key, { enumerable: true, get () { throw new Error('trap') } }])))
@@ -313,7 +313,7 @@ test('payloads that are not what is documented give a shorter span, and nothing 
   t.equal(started, ended)
 })
 
-test('each channel that is listened to has a descriptor, and each descriptor a channel', (t) => {
+test('each subscribed channel has a descriptor, and each descriptor a channel', (t) => {
   const { LIBRARIES, ON_REQUEST } = require('../../lib/outbound')
   const { CALL_DESCRIPTORS } = require('../../lib/features/libraries')
   t.same([...LIBRARIES, ...ON_REQUEST].sort(), Object.keys(CALL_DESCRIPTORS).sort())
@@ -325,14 +325,14 @@ test('a statement of 10 MB is cut', async (t) => {
   t.equal(span.attributes['db.query.text'], 'INSERT INTO blobs VALUES (?')
 })
 
-test('an unsampled request reads nothing of a call', async (t) => {
+test('for an unsampled request, nothing of a call is read', async (t) => {
   let reads = 0
   const { children } = await during(t, () => call('mysql2:query', { get query () { reads++; return 'SELECT 1' } }), { sampler: 'always_off' })
   t.same(children, [])
   t.equal(reads, 0)
 })
 
-test('work that ends after its request says so', async (t) => {
+test('work that ends after its request is marked', async (t) => {
   const get = (key, work) => call('node-redis:command', { command: 'GET', args: ['GET', key], serverAddress: 'redis.internal', serverPort: 6379 }, work)
   let over
   const late = new Promise((resolve) => { over = resolve })
@@ -354,7 +354,7 @@ test('work that ends after its request says so', async (t) => {
   t.same(marked.sort(), ['GET late', 'inner', 'outer'])
 })
 
-test('what no span needs has no subscriber', async (t) => {
+test('channels that no span needs have no subscriber', async (t) => {
   const { app } = await tracedApp(t, { listen: false })
   const [major] = process.versions.node.split('.').map(Number)
   const names = [
@@ -367,7 +367,7 @@ test('what no span needs has no subscriber', async (t) => {
   await app.close()
 })
 
-test('libraries: false leaves their channels without subscribers', async (t) => {
+test('libraries: false leaves the libraries\' channels without subscribers', async (t) => {
   await during(t, () => {
     t.notOk(diagnosticsChannel.hasSubscribers('tracing:mysql2:query:start'))
     t.notOk(diagnosticsChannel.hasSubscribers('tracing:graphql:resolve:start'))

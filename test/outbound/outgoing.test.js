@@ -18,7 +18,7 @@ const clients = {
 }
 
 for (const [name, call] of Object.entries(clients)) {
-  test(`${name}: without a request nothing is started and nothing injected`, async (t) => {
+  test(`${name}: without a request, no span is started and no header is injected`, async (t) => {
     const { origin, seen } = await upstream(t)
     const { collector } = await serving(t, () => {})
     await call(origin)
@@ -26,7 +26,7 @@ for (const [name, call] of Object.entries(clients)) {
     t.notOk('traceparent' in seen[0])
   })
 
-  test(`outbound.${name}: false leaves it alone`, async (t) => {
+  test(`outbound.${name}: false switches its spans and headers off`, async (t) => {
     const { origin, seen } = await upstream(t)
     const { go } = await serving(t, () => call(origin), { trace: { outbound: { [name]: false } } })
     t.same(await go(), [])

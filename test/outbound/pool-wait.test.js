@@ -94,7 +94,7 @@ function poolOfOne () {
 }
 
 for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
-  test(`the wait for a connection of a pool: ${what}`, async (t) => {
+  test(`the wait for a connection of a pool is a span: ${what}`, async (t) => {
     const pool = poolOfOne()
     const connect = connectTo(pool)
     const { app, collector } = await tracedApp(t, {
@@ -118,14 +118,14 @@ for (const [what, [system, connectTo]] of Object.entries(POOLS)) {
     const failure = what.includes('given up') ? { 'error.type': 'Error' } : {}
     t.same(waits.map(({ attributes }) => attributes), [{ 'db.system.name': system, ...failure }])
     t.match(waits, [{ kind: 'INTERNAL', status: { code: what.includes('given up') ? 'ERROR' : 'UNSET' } }])
-    t.equal(waits.length, 1, 'a connection that is free is no wait')
+    t.equal(waits.length, 1, 'a free connection causes no wait')
     const server = spans.find(({ spanId }) => spanId === waits[0].parentSpanId)
     t.equal(server.attributes['url.path'], '/b')
   })
 }
 
 for (const [what, [, connectTo]] of Object.entries(POOLS).filter(([what]) => !what.includes('given up'))) {
-  test(`where the pool has a connection that is free, the time for which code blocks the loop is no wait: ${what}`, async (t) => {
+  test(`with a free connection in the pool, time in which code blocks the loop is no wait: ${what}`, async (t) => {
     const connect = connectTo({ connect: (callback) => process.nextTick(callback, null, {}) })
     const { app, collector } = await tracedApp(t, {
       listen: false,
@@ -143,7 +143,7 @@ for (const [what, [, connectTo]] of Object.entries(POOLS).filter(([what]) => !wh
   })
 }
 
-test('a wait for a connection of MongoDB that is given up', async (t) => {
+test('an abandoned wait for a MongoDB connection is an error', async (t) => {
   const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -158,7 +158,7 @@ test('a wait for a connection of MongoDB that is given up', async (t) => {
   t.equal(await collector.tree(), 'SERVER GET /\n  INTERNAL wait for connection ERROR error.type=MongoWaitQueueTimeoutError')
 })
 
-test('a connection of MongoDB that goes back to its pool without a command leaves nothing behind', async (t) => {
+test('a MongoDB connection that returns to its pool without a command leaves nothing behind', async (t) => {
   const client = lightTrace.traceClient(Object.assign(new EventEmitter(), { db () {}, startSession () {} }))
   const connection = { address: '127.0.0.1:27017', connectionId: 1 }
   const { app, collector } = await tracedApp(t, {

@@ -59,11 +59,11 @@ const COMMANDS = [
   ['MYMODULE.PUT v v', 'MYMODULE.PUT']
 ]
 
-test('keys stay, every other argument is ?, an unknown command is its name alone', async (t) => {
+test('keys are recorded, every other argument is ?, and an unknown command is only its name', async (t) => {
   for (const [sent, expected] of COMMANDS) t.equal(recorded(sent), expected, sent)
 })
 
-test('no command shows an argument that is not a key, wherever it stands', async (t) => {
+test('no command shows an argument that is not a key, in any position', async (t) => {
   for (const name of commands.keys()) {
     for (const args of [[], ['v'], ['1', 'v'], ['v', '1', 'v'], [{}, Symbol('v'), null, undefined, Buffer.from('v'), () => 'v']]) {
       t.doesNotThrow(() => recordedCommand(name, args, 0), name)
@@ -72,7 +72,7 @@ test('no command shows an argument that is not a key, wherever it stands', async
   }
 })
 
-test('what is recorded of a command of any length has a bound', async (t) => {
+test('the recorded text of a command is limited, whatever its length', async (t) => {
   t.ok(recordedCommand('MGET', Array.from({ length: 1e6 }, (_, i) => `key${i}`), 0).length <= 4096)
   t.ok(recordedCommand('SADD', ['k', ...Array.from({ length: 1e6 }, () => 'v')], 0).length <= 4096)
   t.ok(recordedCommand('GET', ['x'.repeat(10e6)], 0).length <= 4096)
@@ -94,7 +94,7 @@ const PUBLISHED = [
   ['ioredis:command', { command: 'get\r\nSECRET', args: [] }, undefined]
 ]
 
-test('commands that redis and ioredis publish have their keys and no values', async (t) => {
+test('commands published by redis and ioredis have their keys and no values', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: (app) => app.get('/', async () => {
@@ -109,6 +109,6 @@ test('commands that redis and ioredis publish have their keys and no values', as
   t.same(calls.map(({ attributes }) => attributes['db.query.text']), PUBLISHED.map(([, , text]) => text))
   t.equal(calls[4].name, 'MY.COMMAND')
   t.equal(calls[4].attributes['db.operation.name'], 'MY.COMMAND')
-  t.equal(calls.at(-1).name, 'redis', 'what is no command\'s name is not recorded')
+  t.equal(calls.at(-1).name, 'redis', 'an invalid command name is not recorded')
   t.notMatch(JSON.stringify(calls), /SECRET|secret/)
 })

@@ -22,7 +22,7 @@ async function target (t) {
 const counts = (spans) => spans.map(({ attributes }) => attributes['http.request.resend_count'])
 
 for (const [name, expected] of [['undici8', [undefined, 1, 2]], ['undici7', [undefined, undefined, undefined]]]) {
-  test(`${name}: the attempts of the retry and redirect interceptors`, { skip: name === 'undici8' && major < 22 }, async (t) => {
+  test(`${name}: attempts of the retry and redirect interceptors are counted`, { skip: name === 'undici8' && major < 22 }, async (t) => {
     const { Agent, interceptors, request } = require(name)
     const { origin } = await target(t)
     const dispatcher = new Agent().compose(interceptors.retry({ minTimeout: 1, maxTimeout: 1, timeoutFactor: 1 }))
@@ -35,7 +35,7 @@ for (const [name, expected] of [['undici8', [undefined, 1, 2]], ['undici7', [und
   })
 }
 
-test('fetch: each redirect is a span, and nothing says that they belong together', async (t) => {
+test('fetch: each redirect is a span, without a link to the others', async (t) => {
   const { origin } = await target(t)
   const { go } = await serving(t, async () => { await (await fetch(`${origin}/hop0`)).text() })
   const spans = await go()

@@ -33,7 +33,7 @@ test('each query of node:sqlite is a span, without its values', { skip }, async 
   ])
 })
 
-test('a query of node:sqlite outside of a request has no span, and one that fails does not disturb the next', { skip }, async (t) => {
+test('a node:sqlite query outside of a request has no span, and a failed one does not affect the next', { skip }, async (t) => {
   const database = new sqlite.DatabaseSync(':memory:')
   t.teardown(() => database.close())
   const { go } = await serving(t, () => {
@@ -44,7 +44,7 @@ test('a query of node:sqlite outside of a request has no span, and one that fail
   t.same((await go()).map(({ name }) => name), ['CREATE TABLE users'])
 })
 
-test('a query of node:sqlite begins where it began, not where it is told of', { skip }, async (t) => {
+test('the span of a node:sqlite query starts with the query, not when it is published', { skip }, async (t) => {
   const database = new sqlite.DatabaseSync(':memory:')
   t.teardown(() => database.close())
   const { go } = await serving(t, () => {

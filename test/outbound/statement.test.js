@@ -41,14 +41,14 @@ const STATEMENTS = {
 }
 
 for (const [dialect, statements] of Object.entries(STATEMENTS)) {
-  test(`${dialect}: values are removed, the rest stays`, async (t) => {
+  test(`${dialect}: values are removed, and the rest is kept`, async (t) => {
     for (const [statement, text, summary] of statements) {
       t.match(sanitise(statement, DIALECTS[dialect]), { text, summary }, statement)
     }
   })
 }
 
-test('no value is left in a statement of random pieces', async (t) => {
+test('no value remains in a statement of random pieces', async (t) => {
   const pieces = ["'SECRET'", "'SE''CRET'", "'x\\\\SECRET'", '"SECRET"', ' 5347 ', ' WHERE ', ',', '(', ')', '`col`', '--\n', '/* SECRET */', ' IN ', '= ', '?', ';', 'SELECT ', ' FROM t ', "'", '\n']
   const next = randomFrom(7)
   const random = (max) => Math.floor(next() * max)
@@ -60,7 +60,7 @@ test('no value is left in a statement of random pieces', async (t) => {
   }
 })
 
-test('what is read and written has a bound', async (t) => {
+test('the lengths that are read and written are limited', async (t) => {
   const huge = sanitise(`INSERT INTO blobs VALUES ('${'x'.repeat(10e6)}')`, DIALECTS.mysql)
   t.match(huge, { text: 'INSERT INTO blobs VALUES (?', summary: 'INSERT blobs' })
   t.ok(sanitise(`SELECT ${'column_name, '.repeat(1e6)}`, DIALECTS.mysql).text.length <= 4096)

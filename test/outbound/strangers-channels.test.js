@@ -41,7 +41,7 @@ test('a request that is not undici\'s own gets its headers by addHeader', async 
 })
 
 for (const spell of [(name) => name, (name) => name.toUpperCase()]) {
-  test(`what an untrusted caller sent does not go on by it: ${spell('traceparent')}`, async (t) => {
+  test(`headers of an untrusted caller are not passed on by it: ${spell('traceparent')}`, async (t) => {
     const sent = Object.fromEntries(Object.entries(STRANGER).map(([name, value]) => [spell(name), value]))
     const { go } = await serving(t, () => callOf(wrapperOf(sent)), { trace: { trustIncoming: false } })
     const [span] = await go(STRANGER)
@@ -49,7 +49,7 @@ for (const spell of [(name) => name, (name) => name.toUpperCase()]) {
   })
 }
 
-test('what is no request of undici\'s has no span or a whole one, and is no bug of light-trace', async (t) => {
+test('a request that is not undici\'s has no span or a complete one, and is not reported as a bug', async (t) => {
   const loggerInstance = tellingLogger()
   const throwing = { ...wrapperOf({}), addHeader () { throw new Error('no more headers') } }
   const frozen = Object.freeze(wrapperOf({}))
@@ -71,7 +71,7 @@ test('what is no request of undici\'s has no span or a whole one, and is no bug 
   t.same(loggerInstance.logged.map(([code]) => code), ['LT_WARN_PROPAGATOR'])
 })
 
-test('what serves calls that go past the network is no server of Node\'s', async (t) => {
+test('a call that bypasses the network is not a request of a Node server', async (t) => {
   const loggerInstance = tellingLogger()
   const { app, collector, origin } = await tracedApp(t, { trace: { spans: { unrouted: true } }, fastify: { loggerInstance }, routes: (app) => app.get('/', () => 'ok') })
   for (const server of [app, () => {}, undefined, null, 'http://127.0.0.1:1', Object.freeze({ listeners: () => [] }), app.server]) {

@@ -45,7 +45,7 @@ async function gateway (t, call, trace, config = {}) {
 }
 
 for (const [name, call] of Object.entries(CLIENTS)) {
-  test(`${name}: what an untrusted caller sent does not go on`, async (t) => {
+  test(`${name}: headers of an untrusted caller are not passed on`, async (t) => {
     const { ask, collector } = await gateway(t, call, { trustIncoming: false })
     const arrived = await ask(STRANGER)
     const [server] = (await collector.spans()).filter(({ kind }) => kind === 'SERVER')
@@ -55,7 +55,7 @@ for (const [name, call] of Object.entries(CLIENTS)) {
     t.notOk('baggage' in arrived)
   })
 
-  test(`${name}: baggage alone of an untrusted caller does not go on`, async (t) => {
+  test(`${name}: an untrusted caller's baggage alone is not passed on`, async (t) => {
     const { ask } = await gateway(t, call, { trustIncoming: () => false })
     const arrived = await ask({ baggage: 'role=admin', tracestate: 'evil=1' })
     t.match(arrived.traceparent, /^00-/)
@@ -63,20 +63,20 @@ for (const [name, call] of Object.entries(CLIENTS)) {
     t.notOk('baggage' in arrived)
   })
 
-  test(`${name}: the tracestate of an invalid traceparent does not go on`, async (t) => {
+  test(`${name}: the tracestate of an invalid traceparent is not passed on`, async (t) => {
     const { ask } = await gateway(t, call, {})
     const arrived = await ask({ ...STRANGER, traceparent: TRACEPARENT.toUpperCase() })
     t.match(arrived.traceparent, /^00-(?!0AF7)/)
     t.notOk('tracestate' in arrived)
   })
 
-  test(`${name}: on an ignored route nothing of an untrusted caller goes on`, async (t) => {
+  test(`${name}: on an ignored route, no header of an untrusted caller is passed on`, async (t) => {
     const { ask } = await gateway(t, call, { trustIncoming: false }, { trace: false })
     const arrived = await ask(STRANGER)
     for (const header of ['traceparent', 'tracestate', 'baggage']) t.notOk(header in arrived, header)
   })
 
-  test(`${name}: what a trusted caller sent goes on, also on an ignored route`, async (t) => {
+  test(`${name}: headers of a trusted caller are passed on, also on an ignored route`, async (t) => {
     const traced = await gateway(t, call, {})
     const arrived = await traced.ask(STRANGER)
     t.match(arrived, { tracestate: 'evil=1', baggage: 'role=admin' })
@@ -87,7 +87,7 @@ for (const [name, call] of Object.entries(CLIENTS)) {
     t.match(passed.traceparent, /^00-0af7651916cd43dd8448eb211c80319c-/)
   })
 
-  test(`${name}: baggage of the app's own goes on`, async (t) => {
+  test(`${name}: baggage of the app is passed on`, async (t) => {
     const own = (request, origin) => call({ trace: request.trace, headers: { baggage: 'mine=1' } }, origin)
     const { ask } = await gateway(t, own, { trustIncoming: false })
     t.equal((await ask(STRANGER)).baggage, 'mine=1')
@@ -95,7 +95,7 @@ for (const [name, call] of Object.entries(CLIENTS)) {
 }
 
 for (const over of ['undici', 'http']) {
-  test(`@fastify/reply-from over ${over}: what an untrusted caller sent does not go on`, { skip: over === 'http' && !canInjectHttp }, async (t) => {
+  test(`@fastify/reply-from over ${over}: headers of an untrusted caller are not passed on`, { skip: over === 'http' && !canInjectHttp }, async (t) => {
     const next = await upstream(t)
     const { origin } = await tracedApp(t, {
       trace: { trustIncoming: false },
@@ -114,7 +114,7 @@ for (const over of ['undici', 'http']) {
   })
 }
 
-test('@fastify/http-proxy: what an untrusted caller sent does not go on', async (t) => {
+test('@fastify/http-proxy: headers of an untrusted caller are not passed on', async (t) => {
   const next = await upstream(t)
   const { origin } = await tracedApp(t, {
     trace: { trustIncoming: false },
@@ -126,7 +126,7 @@ test('@fastify/http-proxy: what an untrusted caller sent does not go on', async 
   t.notOk('baggage' in arrived)
 })
 
-test('a propagator of another format: its headers of an untrusted caller do not go on', async (t) => {
+test('with a propagator of another format, headers of an untrusted caller are not passed on', async (t) => {
   const { propagation } = require('@opentelemetry/api')
   const propagator = {
     inject (context, carrier, setter) { setter.set(carrier, 'x-trace', 'ours') },

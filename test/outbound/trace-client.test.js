@@ -67,7 +67,7 @@ class Pool {
   }
 }
 
-test('a promise, a callback, a config and an event form are one span each', async (t) => {
+test('the promise, callback, config and event forms are one span each', async (t) => {
   const client = lightTrace.traceClient(new Client())
   const submitted = Object.assign(new EventEmitter(), { submit () {}, text: 'SELECT 4' })
   const { go } = await serving(t, async (request) => {
@@ -94,7 +94,7 @@ test('a promise, a callback, a config and an event form are one span each', asyn
   for (const [self] of client.calls) t.equal(self, client)
 })
 
-test('an error has its SQLSTATE and not its message, and is handled by nobody but the caller', async (t) => {
+test('an error has its SQLSTATE and not its message, and only the caller handles it', async (t) => {
   const client = lightTrace.traceClient(new Client())
   const submitted = Object.assign(new EventEmitter(), { submit () {}, fails: true })
   const unhandled = []
@@ -120,7 +120,7 @@ test('an error has its SQLSTATE and not its message, and is handled by nobody bu
   t.notMatch(JSON.stringify(spans), /bob/)
 })
 
-test('a request that fails with pg\'s error says the same of it, traced or not', async (t) => {
+test('a request that fails with pg\'s error has the same error, traced or not', async (t) => {
   for (const client of [new Client(), lightTrace.traceClient(new Client())]) {
     const { app, collector } = await tracedApp(t, { listen: false, routes: (app) => app.get('/', () => client.query('broken')) })
     await app.inject('/')
@@ -130,7 +130,7 @@ test('a request that fails with pg\'s error says the same of it, traced or not',
   }
 })
 
-test('that object only, once, under its own name', async (t) => {
+test('traceClient affects only its object, once, under its own name', async (t) => {
   const client = new Client()
   const other = new Client()
   t.equal(lightTrace.traceClient(client), client)
@@ -144,7 +144,7 @@ test('that object only, once, under its own name', async (t) => {
   for (const wrong of [undefined, null, {}, 7]) t.throws(() => lightTrace.traceClient(wrong), { code: 'LT_ERR_OPTION_INVALID' })
 })
 
-test('queries that wait for a pool\'s client have the right parent', async (t) => {
+test('queries that wait for a client of the pool have the right parent', async (t) => {
   const pool = lightTrace.traceClient(new Pool())
   const { origin, collector } = await tracedApp(t, {
     routes: (app) => {
@@ -174,7 +174,7 @@ test('without a request nothing is traced', async (t) => {
   t.same(await collector.spans(), [])
 })
 
-test('outbound: false, and libraries: false, hold for a traced client too; its callbacks keep their context', async (t) => {
+test('outbound: false and libraries: false apply to a traced client, too, and its callbacks keep their context', async (t) => {
   for (const outbound of [false, { libraries: false }]) {
     const client = lightTrace.traceClient(new Client())
     const { go } = await serving(t, async (request) => {
@@ -185,7 +185,7 @@ test('outbound: false, and libraries: false, hold for a traced client too; its c
   }
 })
 
-test('a pg that publishes channels itself is left to them', async (t) => {
+test('a pg that publishes channels itself is traced by them', async (t) => {
   const channel = require('node:diagnostics_channel').tracingChannel('pg:query')
   class PublishingClient extends Client {
     query (text) {

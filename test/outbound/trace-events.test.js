@@ -23,7 +23,7 @@ function makeKnex (client) {
 
 const started = (requestId, more = {}) => ({ requestId, commandName: 'find', databaseName: 'shop', address: 'mongo.internal:27017', command: { find: 'users', filter: { a: 'secret' } }, ...more })
 
-test('a MongoClient: a span from commandStarted to commandSucceeded or commandFailed', async (t) => {
+test('a MongoClient has a span from commandStarted to commandSucceeded or commandFailed', async (t) => {
   const client = lightTrace.traceClient(new MongoClient())
   t.ok(client.monitorCommands)
   const { go } = await serving(t, async () => {
@@ -47,7 +47,7 @@ test('a MongoClient: a span from commandStarted to commandSucceeded or commandFa
   t.notMatch(JSON.stringify(spans), /secret/)
 })
 
-test('a knex instance: a span for each query with an end, by the dialect', async (t) => {
+test('a knex instance has a span for each finished query, named after the dialect', async (t) => {
   const dialects = { pg: 'postgresql', mysql: 'mysql', 'better-sqlite3': 'sqlite', mssql: 'microsoft.sql_server', oracledb: 'oracle.db', own: 'other_sql' }
   const instances = Object.keys(dialects).map((name) => lightTrace.traceClient(makeKnex(name)))
   const { go } = await serving(t, async () => {
@@ -69,12 +69,12 @@ test('a knex instance: a span for each query with an end, by the dialect', async
   t.notMatch(JSON.stringify(spans), /secret/)
 })
 
-test('knex over a driver that publishes channels is left to them', async (t) => {
+test('knex over a driver that publishes channels is traced by them', async (t) => {
   const knex = lightTrace.traceClient(makeKnex('mysql2'))
   t.equal(knex.listenerCount('query'), 0)
 })
 
-test('outside of a request nothing is traced, and each object is listened to once', async (t) => {
+test('outside of a request nothing is traced, and each object gets one listener', async (t) => {
   const client = new MongoClient()
   lightTrace.traceClient(lightTrace.traceClient(client))
   t.equal(client.listenerCount('commandStarted'), 1)
@@ -85,13 +85,13 @@ test('outside of a request nothing is traced, and each object is listened to onc
   t.equal(new MongoClient().listenerCount('commandStarted'), 0)
 })
 
-test('calls whose end never comes are bounded', async (t) => {
+test('the number of calls without an end is limited', async (t) => {
   const client = lightTrace.traceClient(new MongoClient())
   const { app } = await serving(t, async () => { for (let i = 0; i < 10_050; i++) client.emit('commandStarted', started(i)) })
   await app.inject('/go')
   t.equal(app.lightTrace.stats().spans.ended, 51)
 })
 
-test('what is no such client is refused', async (t) => {
+test('an unsupported client is rejected', async (t) => {
   for (const wrong of [new EventEmitter(), () => {}, { on () {} }, 'pg']) t.throws(() => lightTrace.traceClient(wrong), { code: 'LT_ERR_OPTION_INVALID' })
 })

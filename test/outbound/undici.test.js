@@ -15,7 +15,7 @@ const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 const read = async (url, options) => (await fetch(url, options)).text()
 
-test('a fetch is one client span with all that the conventions ask for', async (t) => {
+test('a fetch is one client span with all attributes that the conventions require', async (t) => {
   const { origin, port, seen } = await upstream(t)
   const { go, collector } = await serving(t, () => read(`${origin}/items?id=7&sig=secret`, { method: 'POST', body: 'x' }))
   const [span] = await go({ traceparent: PARENT, tracestate: 'v=1' })
@@ -34,7 +34,7 @@ test('a fetch is one client span with all that the conventions ask for', async (
   t.equal(seen[0].tracestate, 'v=1')
 })
 
-test('each hop of a redirect is a span of its own', async (t) => {
+test('each hop of a redirect has its own span', async (t) => {
   const { origin, seen } = await upstream(t, (req, res, next) => {
     if (req.url !== '/1') return next()
     res.writeHead(302, { location: '/2' })
@@ -46,7 +46,7 @@ test('each hop of a redirect is a span of its own', async (t) => {
   t.same(seen.map((headers) => carried(headers).spanId), spans.map(({ spanId }) => spanId))
 })
 
-test('a header of the user\'s own is never replaced', async (t) => {
+test('a header that the user sets is never replaced', async (t) => {
   const { origin, seen } = await upstream(t)
   const own = '00-11111111111111111111111111111111-2222222222222222-00'
   const { go } = await serving(t, () => read(origin, { headers: { TraceParent: own, Baggage: 'a=1' } }))
@@ -56,7 +56,7 @@ test('a header of the user\'s own is never replaced', async (t) => {
   t.notOk('tracestate' in seen[0])
 })
 
-test('propagateTo, unsampled and ignored requests', async (t) => {
+test('propagateTo, unsampled and ignored requests work as with node:http', async (t) => {
   const { origin, seen } = await upstream(t)
   const unsampled = PARENT.replace(/01$/, '00')
   const { go } = await serving(t, async () => { await read(`${origin}/yes`); await read(`${origin}/no`) },
@@ -71,7 +71,7 @@ test('propagateTo, unsampled and ignored requests', async (t) => {
   t.equal(seen[4].traceparent, PARENT)
 })
 
-test('statuses, refusals and timeouts are errors, an abort is none', async (t) => {
+test('statuses, refused connections and timeouts are errors, and an abort is none', async (t) => {
   let hangs
   const { origin } = await upstream(t, (req, res) => {
     if (req.url === '/hang') return hangs()
@@ -105,13 +105,13 @@ test('the span ends at the headers: an unread body does not keep it open', async
   await response.body.cancel()
 })
 
-test('a 103 is not the answer', async (t) => {
+test('a 103 does not count as the answer', async (t) => {
   const { origin } = await upstream(t, (req, res) => { res.writeEarlyHints({ link: '</a.css>; rel=preload; as=style' }, () => res.end('x')) })
   const { go } = await serving(t, () => read(origin))
   t.match(await go(), [{ attributes: { 'http.response.status_code': 200 } }])
 })
 
-test('our own export traffic never appears, and starts no trace', async (t) => {
+test('exports never appear, and start no trace', async (t) => {
   const { startSink } = require('../support/otlp-sink')
   const { origin } = await upstream(t)
   const sink = await startSink(t)
@@ -179,7 +179,7 @@ for (const name of packages) {
     t.same((await go()).map(({ attributes }) => attributes['http.response.status_code']), [503, 503, 200])
   })
 
-  test(`${name}: a tunnel and an upgrade end`, async (t) => {
+  test(`${name}: spans of a tunnel and an upgrade end`, async (t) => {
     const { server, origin } = await upstream(t)
     server.on('upgrade', (req, socket) => { socket.end('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n') })
     server.on('connect', (req, socket) => { socket.end('HTTP/1.1 200 OK\r\n\r\n') })
@@ -195,7 +195,7 @@ for (const name of packages) {
     t.equal(spans[1].attributes['url.full'], 'http://example.com:443')
   })
 
-  test(`${name}: a lower-case method is not a standard one`, async (t) => {
+  test(`${name}: a lower-case method is non-standard`, async (t) => {
     const { origin } = await upstream(t, (req, res) => res.end())
     const undici = require(name)
     const agent = new undici.Agent()
@@ -205,7 +205,7 @@ for (const name of packages) {
   })
 }
 
-test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === 'undefined' ? 'no WebSocket in this Node' : false }, async (t) => {
+test('a WebSocket handshake is a span with an end', { skip: typeof WebSocket === 'undefined' ? 'no WebSocket in this Node' : false }, async (t) => {
   const { createHash } = require('node:crypto')
   const { server, origin } = await upstream(t)
   server.on('upgrade', (req, socket) => {
@@ -223,7 +223,7 @@ test('a WebSocket handshake is a span that ends', { skip: typeof WebSocket === '
   t.equal(await collector.tree(), 'SERVER GET /go\n  CLIENT GET')
 })
 
-test('baggage that has Sentry\'s members alone is completed, another is not', async (t) => {
+test('baggage with only Sentry\'s members is completed, and other baggage is unchanged', async (t) => {
   const { origin, seen } = await upstream(t)
   const long = `sentry-release=${'x'.repeat(8100)}`
   const sent = ['sentry-trace_id=1, sentry-release=2', 'sentry-trace_id=1,mine=2', long, '']

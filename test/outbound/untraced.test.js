@@ -30,20 +30,20 @@ async function logOf (t, packages, { trace = {}, given = [] } = {}) {
 
 const pool = { totalCount: 0, connect () {}, query () {} }
 
-test('a library that is loaded and not traced is named once, at info', async (t) => {
+test('a library that is loaded and not traced is named once, at level info', async (t) => {
   t.same(await logOf(t, ['pg', 'postgres', 'fastify']), ['30 the calls of pg, postgres'])
-  t.same(await logOf(t, ['pg']), [], 'and not by another application again')
+  t.same(await logOf(t, ['pg']), [], 'and not again by another application')
 })
 
-test('nothing is said of what publishes channels, of what another library uses, or where libraries are switched off', async (t) => {
+test('nothing is logged for libraries with channels, for those that another library uses, or if libraries are off', async (t) => {
   t.same(await logOf(t, ['mysql2', 'knex', 'mongoose', 'mongodb']), [])
   t.same(await logOf(t, ['postgres'], { trace: { outbound: { libraries: false } } }), [])
 })
 
-test('knex that is not traced is named, and not pg below it', async (t) => {
+test('untraced knex is named, and pg below it is not', async (t) => {
   t.same(await logOf(t, ['knex', 'pg']), ['30 the calls of knex'])
 })
 
-test('nothing is said when a client was given', async (t) => {
+test('nothing is logged if a client was passed to traceClient', async (t) => {
   t.same(await logOf(t, ['pg'], { given: [pool] }), [])
 })

@@ -39,7 +39,7 @@ async function seenBy (t, work, trace = {}) {
   return { seen: [...seen, outside === undefined ? 'none' : 'another\'s'], spans: await collector.spans() }
 }
 
-test('pg, traced: a callback runs in the context of its own request, and in that of the application\'s own storage', { skip: without('trace-client') }, async (t) => {
+test('pg, traced: a callback runs in its own request\'s context, and in its own value of the application\'s storage', { skip: without('trace-client') }, async (t) => {
   const connection = new Connection()
   const client = lightTrace.traceClient({ query: (text, values, callback) => connection.answer(callback ?? values, null, { rows: [] }) })
   const storages = []
@@ -52,7 +52,7 @@ test('pg, traced: a callback runs in the context of its own request, and in that
   t.same(storages, [0, 1, 2])
 })
 
-test('pg\'s pool, traced: a callback that gets a client runs in the context of its own request', { skip: without('trace-client') }, async (t) => {
+test('pg\'s pool, traced: a callback that gets a client runs in its own request\'s context', { skip: without('trace-client') }, async (t) => {
   const connection = new Connection()
   const client = { query () {} }
   const pool = lightTrace.traceClient({ totalCount: 1, query () {}, connect: (callback) => connection.answer(callback, null, client) })
@@ -62,7 +62,7 @@ test('pg\'s pool, traced: a callback that gets a client runs in the context of i
 
 // These tests come last. After `pg:query` has been published, traceClient leaves pg to its channel.
 for (const name of ['mysql2:pool:connect', 'mysql2:query', 'mysql2:execute', 'mssql:query', 'pg:query', 'my-lib:op']) {
-  test(`${name} with a callback: it runs in the context of its own request`, async (t) => {
+  test(`${name} with a callback: it runs in its own request's context`, async (t) => {
     const connection = new Connection()
     const channel = diagnosticsChannel.tracingChannel(name)
     const query = (callback) => channel.traceCallback((done) => connection.answer(done, null), 0, { query: 'SELECT 1', command: 'SELECT 1' }, null, callback)

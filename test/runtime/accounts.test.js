@@ -7,7 +7,7 @@ const { now } = require('../../lib/runtime/timers')
 
 const { SPACING_MS, takeDueSample, takeSample, account, settleNow, partsOf, spaceBy } = require('../../lib/features/accounts')
 
-test('the parts are the whole, whatever the clocks say', async (t) => {
+test('the parts add up to the whole, whatever the clocks return', async (t) => {
   for (const [wall, idle, cpu, gc, parts] of [
     [200, 200, 0, 0, { idle: 200, busy: 0, gc: 0, unscheduled: 0 }],
     [200, 50, 150, 0, { idle: 50, busy: 150, gc: 0, unscheduled: 0 }],
@@ -31,7 +31,7 @@ test('the parts are the whole, whatever the clocks say', async (t) => {
   t.ok(Number.isNaN(gc))
 })
 
-test('a sample is taken where the last one is older than the spacing, and no sooner', async (t) => {
+test('a sample is taken if the last one is older than the spacing, and not before', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   await untilTheLoopHasWaited()
   spaceBy(1e9)
@@ -43,10 +43,10 @@ test('a sample is taken where the last one is older than the spacing, and no soo
   t.equal(account(start, start, () => {}), false, 'the last one is too old for this request')
   spaceBy(1e9) // makes the next sample due
   takeDueSample(start)
-  t.equal(account(start, start, () => {}), true, 'and here is one')
+  t.equal(account(start, start, () => {}), true, 'this sample is recent enough')
 })
 
-test('the CPU time is read after so much work, and not for each sample', async (t) => {
+test('the CPU time is read after enough work, and not for each sample', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   await untilTheLoopHasWaited()
   const reads = t.capture(process, 'cpuUsage', process.cpuUsage)
@@ -71,7 +71,7 @@ test('the CPU time is read after so much work, and not for each sample', async (
   t.equal(readsOf(() => takeDueSample(now() + waitedMs)), isOfThread ? 0 : 1, isOfThread ? 'waiting is no work' : 'other threads may have worked meanwhile')
 })
 
-test('work that the CPU time was not read for had the CPU, and is part of the error', async (t) => {
+test('work without a reading of the CPU time counts as running, and is part of the error', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   await untilTheLoopHasWaited()
   spaceBy(-1, 1e9)
@@ -90,7 +90,7 @@ test('work that the CPU time was not read for had the CPU, and is part of the er
   t.ok(uncertainty >= SPACING_MS, `${uncertainty} ms`)
   work(3 * SPACING_MS)
   takeDueSample(now())
-  t.equal(account(now(), now(), () => t.fail('it is called')), false, 'too much of it')
+  t.equal(account(now(), now(), () => t.fail('the callback was called')), false, 'the error is too large')
 })
 
 function work (ms) {
@@ -98,9 +98,9 @@ function work (ms) {
   while (now() <= until);
 }
 
-test('what began too many samples ago, had no sample or is mostly error says nothing', async (t) => {
+test('a request that began too many samples ago, without a sample or mostly with error records nothing', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
-  const refuse = () => t.fail('it is called')
+  const refuse = () => t.fail('the callback was called')
   spaceBy(-1) // a sample each time
   const start = now()
   takeDueSample(start)
@@ -111,7 +111,7 @@ test('what began too many samples ago, had no sample or is mostly error says not
   t.equal(account(start, now(), refuse), false, 'dropped')
 })
 
-test('whoever wants all that has ended gets it at once, without the collections of the turn', async (t) => {
+test('reading all ended requests returns them at once, without the collections of the turn', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   spaceBy(-1, -1)
   await untilTheLoopHasWaited()
@@ -126,7 +126,7 @@ test('whoever wants all that has ended gets it at once, without the collections 
   await new Promise((resolve) => setImmediate(resolve))
   const before = said.length
   ask()
-  t.equal(said.length, before, 'the next turn says what was collected in this one')
+  t.equal(said.length, before, 'the next turn reports the collections of this one')
   settleNow()
   t.equal(said.length, before + 1)
   t.ok(Number.isNaN(said.at(-1).gc))
@@ -137,7 +137,7 @@ test('whoever wants all that has ended gets it at once, without the collections 
   t.notOk(Number.isNaN(said.at(-1).gc))
 })
 
-test('of the samples those nearest to start and end are subtracted, and the request may be as much shorter or longer as it says', async (t) => {
+test('the samples closest to start and end are subtracted, and the request may differ by its uncertainty', async (t) => {
   t.teardown(() => spaceBy(SPACING_MS))
   await untilTheLoopHasWaited()
   spaceBy(-1, -1)

@@ -32,7 +32,7 @@ async function collectGarbage () {
   }
 }
 
-test('one record of nextTick outlives garbage collections, however often it is asked for', async (t) => {
+test('one record of nextTick survives garbage collections, however often it is requested', async (t) => {
   const { retainTickRecord, seen } = load(t)
   retainTickRecord()
   retainTickRecord()
@@ -41,7 +41,7 @@ test('one record of nextTick outlives garbage collections, however often it is a
   t.equal(typeof seen[0].deref()?.callback, 'function')
 })
 
-test('the context in which it was asked for does not', async (t) => {
+test('the context of the request for it does not survive', async (t) => {
   const { retainTickRecord, seen } = load(t)
   const storage = new asyncHooks.AsyncLocalStorage()
   const store = (() => {
@@ -54,7 +54,7 @@ test('the context in which it was asked for does not', async (t) => {
   t.equal(store.deref(), undefined)
 })
 
-test('what is not Node\'s record is left alone', async (t) => {
+test('a record that is not Node\'s is not touched', async (t) => {
   const { retainTickRecord, seen } = load(t)
   const { nextTick } = process
   const theirs = { [Symbol('state')]: {} }

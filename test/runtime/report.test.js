@@ -5,7 +5,7 @@ const { test } = require('tap')
 const codes = require('../../lib/runtime/codes.json')
 const { printable, Report, Said } = require('../../lib/runtime/report')
 
-test('each code of the table is logged as often as the table says', (t) => {
+test('each code is logged as often as its row in the table allows', (t) => {
   for (const [code, { often, per }] of Object.entries(codes)) {
     const log = recorder()
     const clock = { ms: 0 }
@@ -34,7 +34,7 @@ test('a code is logged once for each app, to its logger', (t) => {
   t.end()
 })
 
-test('what several apps share is logged by the first of them', (t) => {
+test('a code that several apps share is logged by the first of them', (t) => {
   const logs = [recorder(), recorder()]
   const said = new Said()
   for (const log of logs) {
@@ -48,7 +48,7 @@ test('what several apps share is logged by the first of them', (t) => {
   t.end()
 })
 
-test('what fails is logged once for each subject, and of each code no more than a hundred, and one line for all others', (t) => {
+test('a failure is logged once per subject, a code at most a hundred times, and one line covers the others', (t) => {
   const log = recorder()
   const report = new Report(log)
   for (const what of ['spanName failed', 'onEnd failed', 'spanName failed']) report.failed('LT_WARN_CALLBACK', what, new Error('broken'))
@@ -61,7 +61,7 @@ test('what fails is logged once for each subject, and of each code no more than 
   t.end()
 })
 
-test('code that is not ours may throw, and may be async by mistake: its promise is no answer, and does not end the process', async (t) => {
+test('code that is not ours may throw or be async by mistake, and its promise does not end the process', async (t) => {
   const log = recorder()
   const report = new Report(log)
   t.equal(report.attempt('LT_WARN_CALLBACK', 'a failed', () => 5), 5)
@@ -71,7 +71,7 @@ test('code that is not ours may throw, and may be async by mistake: its promise 
   t.same(log.lines.map(([, , message]) => message), ['b failed: broken', 'c failed: it must return its answer, not a promise'])
 })
 
-test('what was found at start is one line each, also under the same code', (t) => {
+test('findings at start are one line each, even under the same code', (t) => {
   const log = recorder()
   new Report(log).startup({ warnings: [{ code: 'LT_WARN_ENV', message: 'A' }, { code: 'LT_WARN_ENV', message: 'B' }] })
   t.same(log.lines.map(([, , message]) => message), ['A', 'B'])
@@ -79,7 +79,7 @@ test('what was found at start is one line each, also under the same code', (t) =
 })
 
 // Copies of several versions share what was logged about a collector.
-test('a code that the table does not have is logged, and nothing is thrown', (t) => {
+test('an unknown code is logged, and nothing is thrown', (t) => {
   const log = recorder()
   const report = new Report(log)
   for (const message of ['x', 'x', 'y']) report.warn('LT_WARN_OF_TOMORROW', message)
@@ -87,7 +87,7 @@ test('a code that the table does not have is logged, and nothing is thrown', (t)
   t.end()
 })
 
-test('with Fastify\'s own logger the line is visible once, in the log', async (t) => {
+test('with Fastify\'s own logger, the line is visible once, in the log', async (t) => {
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   t.teardown(() => app.close())
@@ -102,7 +102,7 @@ test('with Fastify\'s own logger the line is visible once, in the log', async (t
 })
 
 // A07
-test('where the logger would not print it, it is a process warning', async (t) => {
+test('if the logger would not print it, it is a process warning', async (t) => {
   const apps = [fastify(), fastify({ logger: { level: 'silent' } }), fastify({ logger: { level: 'error' } })]
   t.teardown(() => Promise.all(apps.map((app) => app.close())))
   const throwing = recorder()
@@ -112,14 +112,14 @@ test('where the logger would not print it, it is a process warning', async (t) =
     const warnings = await warningsOf(() => {
       const report = new Report(log)
       report.warn('LT_WARN_KEEP', 'logged\u001b[31m')
-      report.info('news are for logs')
+      report.info('information is only for logs')
     })
     t.equal(warnings.length, 1)
     t.match(warnings[0], { name: 'LightTraceWarning', code: 'LT_WARN_KEEP', message: 'logged' })
   }
 })
 
-test('OTEL_LOG_LEVEL decides what is said at all', (t) => {
+test('OTEL_LOG_LEVEL decides which levels are logged', (t) => {
   const said = (level) => {
     const log = recorder()
     const report = new Report(log, level)
@@ -134,7 +134,7 @@ test('OTEL_LOG_LEVEL decides what is said at all', (t) => {
   t.end()
 })
 
-test('a loss is logged at most once in 30 s for each kind, and its end once', (t) => {
+test('a loss is logged at most once in 30 s per kind, and its end once', (t) => {
   const log = recorder()
   const clock = { ms: 0 }
   const report = new Report(log, 'info', new Said(() => clock.ms))
@@ -147,7 +147,7 @@ test('a loss is logged at most once in 30 s for each kind, and its end once', (t
   t.equal(report.recovered('queue_full', 'e'), false)
   clock.ms = 29_999
   t.equal(loss('queue_full', 'f'), false)
-  t.equal(report.recovered('queue_full', 'of a loss that was not logged'), false)
+  t.equal(report.recovered('queue_full', 'of an unlogged loss'), false)
   clock.ms = 30_000
   t.equal(loss('queue_full', 'g'), true)
   t.equal(report.recovered('queue_full', 'h'), true)
@@ -157,17 +157,17 @@ test('a loss is logged at most once in 30 s for each kind, and its end once', (t
 })
 
 // K06
-test('the 30 s are those of the monotonic clock', (t) => {
+test('the 30 s are measured with the monotonic clock', (t) => {
   const report = new Report(recorder())
   const wallClock = Date.now
   t.teardown(() => { Date.now = wallClock })
   report.warn('LT_WARN_LOSS', 'a', 'queue_full')
   Date.now = () => wallClock() + 3_600_000
-  t.equal(report.warn('LT_WARN_LOSS', 'an hour later, says the wall clock', 'queue_full'), false)
+  t.equal(report.warn('LT_WARN_LOSS', 'an hour later by the wall clock', 'queue_full'), false)
   t.end()
 })
 
-test('text from outside is one line without controls, of bounded length', (t) => {
+test('text from outside is one line of limited length, without control characters', (t) => {
   const cases = [
     ['plain ünïcode 名前 😀', 'plain ünïcode 名前 😀'],
     ['a\r\nb\tc\u2028d\u2029e\u0085f', 'a  b c d e f'],

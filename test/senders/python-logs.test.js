@@ -17,7 +17,7 @@ const EXCEPTION_OF_CODE = { ...EXCEPTION, type: 'err.type' } // its code is the 
 const LEVELS = { 20: ['debug', 5], 30: ['info', 9], 40: ['warn', 13], 50: ['error', 17], 60: ['fatal', 21] }
 const CLOCKS_MS = 100 // maximum difference between the monotonic clock, set at startup, and the wall clock
 
-test('each record says what the line says', async (t) => {
+test('each record has the content of its line', async (t) => {
   const bodies = []
   const collector = createServer(async (request, response) => {
     const chunks = []

@@ -15,7 +15,7 @@ const EXPORTERS = {
 
 for (const [name, OTLPTraceExporter] of Object.entries(EXPORTERS)) {
   for (const compression of ['none', 'gzip']) {
-    test(`the SDK's spans in ${name}, compression ${compression}`, async (t) => {
+    test(`the viewer shows the SDK's spans in ${name}, compression ${compression}`, async (t) => {
       const viewer = await startViewer(t)
       const provider = new BasicTracerProvider({
         resource: resourceFromAttributes({ 'service.name': 'shop', 'host.cores': 8 }),
@@ -55,7 +55,7 @@ function record (tracer) {
   return { trace: root.spanContext().traceId, root: root.spanContext().spanId }
 }
 
-test('its metrics and logs are answered, counted and not kept', async (t) => {
+test('metrics and logs of the SDK are answered, counted and not kept', async (t) => {
   const viewer = await startViewer(t)
   const { MeterProvider, PeriodicExportingMetricReader } = require('@opentelemetry/sdk-metrics')
   const { OTLPMetricExporter } = require('@opentelemetry/exporter-metrics-otlp-http')

@@ -20,7 +20,7 @@ async function serve (server, count = REQUESTS) {
 }
 
 for (const [kind, behaviour] of [['fast', { status: 200 }], ['slow', { status: 200, delayMs: 200 }]]) {
-  test(`frozen between requests, ended by SIGTERM: a ${kind} collector has everything once`, async (t) => {
+  test(`frozen between requests and ended by SIGTERM, a ${kind} collector has everything once`, async (t) => {
     const collector = await startFakeCollector(t)
     collector.script = [behaviour]
     const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: collector.url } } })
@@ -28,11 +28,11 @@ for (const [kind, behaviour] of [['fast', { status: 200 }], ['slow', { status: 2
     const { code, signal, stderr } = await server.terminate()
     t.equal(collector.delivered.size, REQUESTS * SPANS)
     t.same(collector.duplicates, [])
-    t.same({ code, signal, stderr }, { code: null, signal: 'SIGTERM', stderr: '' }, 'it ends as it would have without us')
+    t.same({ code, signal, stderr }, { code: null, signal: 'SIGTERM', stderr: '' }, 'it ends as without light-trace')
   })
 }
 
-test('a collector that hangs holds the end for closeTimeoutMs, and the loss is said', async (t) => {
+test('a hanging collector delays the end by closeTimeoutMs, and the loss is logged', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 }, closeTimeoutMs: 200 } })
@@ -42,7 +42,7 @@ test('a collector that hangs holds the end for closeTimeoutMs, and the loss is s
   t.match(stderr, /LT_WARN_LOSS.*6 spans not delivered/)
 })
 
-test('nobody there: it ends at once, and the loss is said', async (t) => {
+test('without a collector it ends at once, and the loss is logged', async (t) => {
   const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, traceOptions: { exporter: { url: await unusedUrl() }, closeTimeoutMs: 600_000 } })
   await serve(server, 3)
   const { signal, stderr } = await server.terminate()
@@ -50,7 +50,7 @@ test('nobody there: it ends at once, and the loss is said', async (t) => {
   t.match(stderr, /LT_WARN_LOSS/)
 })
 
-test('an application that closes itself at SIGTERM does so', async (t) => {
+test('an application that closes itself at SIGTERM still does', async (t) => {
   const collector = await startFakeCollector(t)
   const server = await startFrozen(t, 'cloud-run', { ...CLOUD_RUN, closesItself: true, traceOptions: { exporter: { url: collector.url } } })
   await serve(server, 5)
@@ -60,17 +60,17 @@ test('an application that closes itself at SIGTERM does so', async (t) => {
   t.same(collector.duplicates, [])
 })
 
-test('elsewhere SIGTERM is not listened to', async (t) => {
+test('SIGTERM has no listener elsewhere', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const server = await startFrozen(t, 'cloud-run', { traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 }, closeTimeoutMs: 200 } })
   await serve(server, 3)
   const { signal, stderr } = await server.terminate()
   t.equal(signal, 'SIGTERM')
-  t.equal(stderr, '', 'nothing waits for the collector, and says so')
+  t.equal(stderr, '', 'the collector is not waited for, and this is logged')
 })
 
-test('registered in the code of a preloaded process, it listens for SIGTERM', async (t) => {
+test('if the code of a preloaded process registers it, it listens for SIGTERM', async (t) => {
   process.env.K_SERVICE = 'shop'
   const app = Fastify()
   t.teardown(() => { delete process.env.K_SERVICE })

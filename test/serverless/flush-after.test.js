@@ -12,7 +12,7 @@ const { without } = require('../support/features')
 const { startSink } = require('../support/otlp-sink')
 const { tracedApp } = require('../support/traced-app')
 
-test('invocations side by side: each span says its own, and the platform\'s context counts, not a field of the event', async (t) => {
+test('each span of parallel invocations has its own invocation, from the platform\'s context and not from a field of the event', async (t) => {
   process.env.AWS_LAMBDA_FUNCTION_NAME = 'orders'
   t.teardown(() => { delete process.env.AWS_LAMBDA_FUNCTION_NAME })
   const { app, collector } = await tracedApp(t, {
@@ -53,13 +53,13 @@ test('a context that throws loses no answer and no span', async (t) => {
   }
 })
 
-test('what an application\'s ready() does is no failure of the invocation', async (t) => {
+test('an error in an application\'s ready() is no failure of the invocation', async (t) => {
   for (const ready of [() => {}, () => { throw new Error('boom') }, async () => { throw new Error('boom') }]) {
     t.equal(await lightTrace.flushAfter({ ready, server: {} }, async () => 'answer')({}), 'answer')
   }
 })
 
-test('spans and metrics are sent side by side: neither waits for the other\'s answer', { skip: without('metrics') }, async (t) => {
+test('spans and metrics are sent in parallel, and neither waits for the other\'s answer', { skip: without('metrics') }, async (t) => {
   const answers = []
   const collector = http.createServer((request, response) => {
     request.resume()

@@ -13,7 +13,7 @@ const IS_LONG = process.env.LIGHT_TRACE_LONG === '1'
 setTestTimeout(IS_LONG ? 600_000 : 60_000)
 const SPANS = 2 // the request's and one child
 
-test('100 of 100 invocations are delivered before they are answered, by one export each', async (t) => {
+test('100 of 100 invocations are delivered before they are answered, with one export each', async (t) => {
   const collector = await startFakeCollector(t)
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } } })
   const late = []
@@ -27,7 +27,7 @@ test('100 of 100 invocations are delivered before they are answered, by one expo
   t.same(collector.duplicates, [])
 })
 
-test('a slow collector: the answer waits for one export, and all are delivered', async (t) => {
+test('with a slow collector, the answer waits for one export, and everything is delivered', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200, delayMs: 100 }]
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } } })
@@ -41,7 +41,7 @@ test('a slow collector: the answer waits for one export, and all are delivered',
   t.same(collector.duplicates, [])
 })
 
-test('a collector slower than the deadline: answered at the deadline, nothing lost, nothing doubled', async (t) => {
+test('with a collector slower than the deadline, the answer comes at the deadline, without loss or duplicates', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200, delayMs: 150 }]
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } }, flushOptions: { timeoutMs: 50 } })
@@ -54,7 +54,7 @@ test('a collector slower than the deadline: answered at the deadline, nothing lo
   t.same(collector.duplicates, [])
 })
 
-test('a collector that hangs: the answer waits for the deadline, and its return brings everything', async (t) => {
+test('with a hanging collector, the answer comes at the deadline, and its return brings everything', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const lambda = await startLambda(t, {
@@ -72,7 +72,7 @@ test('a collector that hangs: the answer waits for the deadline, and its return 
   t.ok([...collector.delivered.values()].every((times) => times === 1), 'each once')
 })
 
-test('nobody there: answered at once, and what waits is counted', async (t) => {
+test('without a collector, the answer comes at once, and waiting spans are counted', async (t) => {
   const lambda = await startLambda(t, {
     traceOptions: { exporter: { url: await unusedUrl() } },
     flushOptions: { timeoutMs: 600_000 } // an answer that waited this long would not arrive within this test
@@ -91,7 +91,7 @@ for (const [what, behaviour] of Object.entries({
   'answers 429 with a pause': { status: 429, headers: { 'retry-after': '300' } },
   'resets every connection': { resetAfterUpload: true }
 })) {
-  test(`a collector that ${what}: the answer waits for one attempt, and nothing is lost`, async (t) => {
+  test(`with a collector that ${what}, the answer waits for one attempt, and nothing is lost`, async (t) => {
     const collector = await startFakeCollector(t)
     collector.script = [behaviour]
     const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } }, flushOptions: { timeoutMs: 600_000 } })
@@ -100,7 +100,7 @@ for (const [what, behaviour] of Object.entries({
   })
 }
 
-test('a collector that hangs costs one invocation its time; the next ones wait 50 ms until it answers', async (t) => {
+test('a hanging collector delays one invocation to the deadline, and the next ones by 50 ms until it answers', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const lambda = await startLambda(t, {
@@ -112,10 +112,10 @@ test('a collector that hangs costs one invocation its time; the next ones wait 5
   collector.script = [{ status: 200, delayMs: 60 }]
   while (collector.delivered.size < count * SPANS) await lambda.invoke('/stats')
   for (let i = 1; i <= 3; i++) await lambda.invoke(`/orders/${i}`)
-  t.equal(collector.delivered.size, (count + 3) * SPANS, 'it answers: they wait for it again')
+  t.equal(collector.delivered.size, (count + 3) * SPANS, 'it answers, so they wait for it again')
 })
 
-test('an idle connection that died in the freeze costs one invocation its time, and then there is a new one', async (t) => {
+test('an idle connection that died in the freeze costs one invocation the deadline, and is then replaced', async (t) => {
   const collector = await startFakeCollector(t)
   const lambda = await startLambda(t, {
     traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 } },
@@ -129,7 +129,7 @@ test('an idle connection that died in the freeze costs one invocation its time, 
   t.ok([...collector.delivered.values()].every((times) => times === 1), 'each once')
 })
 
-test('the time that the platform leaves bounds the wait', async (t) => {
+test('the platform\'s remaining time limits the wait', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } }, flushOptions: { timeoutMs: 600_000 } })
@@ -137,7 +137,7 @@ test('the time that the platform leaves bounds the wait', async (t) => {
   t.equal(answer.statusCode, 200)
 })
 
-test('a handler with a callback is answered after the flush too', async (t) => {
+test('a handler with a callback is answered after the flush, too', async (t) => {
   const collector = await startFakeCollector(t)
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } }, isCallbackStyle: true })
   const { answer } = await lambda.invoke('/orders/1')
@@ -145,7 +145,7 @@ test('a handler with a callback is answered after the flush too', async (t) => {
   t.equal(collector.delivered.size, SPANS)
 })
 
-test('a request that fails is delivered as well, and an application that cannot start says so itself', async (t) => {
+test('a failed request is delivered, and an application that cannot start reports it itself', async (t) => {
   const collector = await startFakeCollector(t)
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } } })
   t.equal((await lambda.invoke('/fails')).answer.statusCode, 500)
@@ -155,7 +155,7 @@ test('a request that fails is delivered as well, and an application that cannot 
   t.ok(error !== undefined || answer.statusCode === 500)
 })
 
-test('the span says which invocation it was, and hangs under X-Ray\'s where that samples', async (t) => {
+test('the span has its invocation, and is a child of X-Ray\'s if that is sampled', async (t) => {
   const collector = await startFakeCollector(t, { keepSpans: true })
   const lambda = await startLambda(t, { traceOptions: { exporter: { url: collector.url } } })
   const root = '5759e988bd862e3fe1be46a994272793'
@@ -177,11 +177,11 @@ test('the span says which invocation it was, and hangs under X-Ray\'s where that
   })
   t.match(first.resource, { 'cloud.provider': 'aws', 'cloud.platform': 'aws_lambda', 'faas.name': 'orders', 'faas.version': '$LATEST', 'cloud.region': 'eu-central-1' })
 
-  t.not(second.traceId, root, 'X-Ray that does not sample decides nothing')
+  t.not(second.traceId, root, 'unsampled X-Ray decides nothing')
   t.equal(second.parentSpanId, '')
   t.match(second.attributes, { 'faas.invocation_id': 'request-2', 'faas.coldstart': false })
 
-  t.match(third, { traceId: '0af7651916cd43dd8448eb211c80319c', parentSpanId: 'b7ad6b7169203331' }, 'the caller\'s own header comes first')
+  t.match(third, { traceId: '0af7651916cd43dd8448eb211c80319c', parentSpanId: 'b7ad6b7169203331' }, 'the caller\'s own header takes precedence')
 })
 
 async function stats (lambda) {

@@ -31,7 +31,7 @@ for (const isFlushAfter of [false, true]) {
   })
 }
 
-test('registered in the code of a preloaded process, it holds the process too', async (t) => {
+test('if the code of a preloaded process registers it, it holds the process, too', async (t) => {
   const collector = await startFakeCollector(t)
   const env = { ...VERCEL.env, NODE_OPTIONS: `--require ${path.join(__dirname, '../../register.js')}` }
   const server = await startFrozen(t, 'vercel', { ...VERCEL, env, traceOptions: { exporter: { url: collector.url } } })
@@ -40,7 +40,7 @@ test('registered in the code of a preloaded process, it holds the process too', 
   t.equal(server.waitedFor, 1)
 })
 
-test('a slow collector: the client has its answer while the process waits', async (t) => {
+test('with a slow collector, the client has its answer while the process waits', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ status: 200, delayMs: 100 }]
   const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: collector.url } } })
@@ -54,14 +54,14 @@ test('a slow collector: the client has its answer while the process waits', asyn
   t.same(collector.duplicates, [])
 })
 
-test('nobody there: the process freezes at once', async (t) => {
+test('without a collector the process freezes at once', async (t) => {
   const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: await unusedUrl() }, closeTimeoutMs: 600_000 } })
   for (let i = 0; i < 5; i++) await server.request(`/orders/${i}`)
   const { spans } = JSON.parse((await server.request('/stats')).body)
   t.equal(spans.queued, 5 * SPANS)
 })
 
-test('a collector that hangs holds the process for closeTimeoutMs, and no answer', async (t) => {
+test('a hanging collector holds the process for closeTimeoutMs, and delays no answer', async (t) => {
   const collector = await startFakeCollector(t)
   collector.script = [{ hang: true }]
   const server = await startFrozen(t, 'vercel', { ...VERCEL, traceOptions: { exporter: { url: collector.url, timeoutMs: 600_000 }, closeTimeoutMs: 200 } })
@@ -69,21 +69,21 @@ test('a collector that hangs holds the process for closeTimeoutMs, and no answer
   t.equal(server.waitedFor, 1)
 })
 
-test('without the platform\'s variable nobody is asked to wait', async (t) => {
+test('without the platform\'s variable, waitUntil is not called', async (t) => {
   const collector = await startFakeCollector(t)
   const server = await startFrozen(t, 'vercel', { ...VERCEL, env: {}, traceOptions: { exporter: { url: collector.url } } })
   await server.request('/orders/1')
   t.equal(server.waitedFor, 0)
 })
 
-test('a platform without a context harms nobody', async (t) => {
+test('a platform without a context does no harm', async (t) => {
   const collector = await startFakeCollector(t)
   const server = await startFrozen(t, 'vercel', { ...VERCEL, hasContext: false, traceOptions: { exporter: { url: collector.url } } })
   t.equal((await server.request('/orders/1')).status, 200)
   t.equal(server.stderr, '')
 })
 
-test('a platform that refuses to wait harms no answer, and flushAfter waits by itself', async (t) => {
+test('a platform that refuses to wait affects no answer, and flushAfter waits itself', async (t) => {
   const context = Symbol.for('@vercel/request-context')
   let asked = 0
   globalThis[context] = { get: () => ({ waitUntil () { asked++; throw new Error('too late') } }) }

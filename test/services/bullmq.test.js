@@ -10,7 +10,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const connection = { host: '127.0.0.1', port: Number(process.env.SERVICES_REDIS_PORT), maxRetriesPerRequest: null }
 
-test('a job of BullMQ is a part of the trace that added it', async (t) => {
+test('a BullMQ job is in the trace that added it', async (t) => {
   const queue = new Queue('mails', { connection })
   t.teardown(() => queue.close())
   const { app, collector } = await tracedApp(t, {

@@ -3,7 +3,7 @@
 const { test } = require('tap')
 const { tracedApp } = require('../support/traced-app')
 
-test('graphql 17: an operation, its errors, and resolvers for those who ask', async (t) => {
+test('graphql 17: an operation and its errors are recorded, and its resolvers if configured', async (t) => {
   const { buildSchema, graphql } = require('graphql17')
   const schema = buildSchema('type Query { user(id: Int, name: String): User } type User { name: String broken: String }')
   const rootValue = { user: async () => ({ name: 'x', broken () { throw new TypeError('no') } }) }

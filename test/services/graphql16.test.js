@@ -20,7 +20,7 @@ async function spansOf (app, collector) {
 
 const EXPECTED = [['query', 'Q', undefined], ['query', undefined, 'no'], ['query', 'B', 'no']]
 
-test('mercurius: operation and errors on the request\'s span', async (t) => {
+test('mercurius: operation and errors are on the request\'s span', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     routes: async (app) => {
@@ -43,7 +43,7 @@ test('mercurius: operation and errors on the request\'s span', async (t) => {
   t.same(await spansOf(app, collector), EXPECTED)
 })
 
-test('Apollo Server: operation and errors on the request\'s span', async (t) => {
+test('Apollo Server: operation and errors are on the request\'s span', async (t) => {
   const { ApolloServer } = require('@apollo/server')
   const tracing = {
     async requestDidStart () {

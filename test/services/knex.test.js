@@ -8,7 +8,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const port = Number(process.env.SERVICES_POSTGRESQL_PORT)
 
-test('knex over pg: each query of that instance, with its error and its parent', async (t) => {
+test('knex over pg: each query of the traced instance has its error and its parent', async (t) => {
   const create = require('knex')
   const knex = lightTrace.traceClient(create({ client: 'pg', connection: { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }, pool: { min: 0, max: 2 } }))
   t.equal(lightTrace.traceClient(knex), knex)
@@ -37,7 +37,7 @@ test('knex over pg: each query of that instance, with its error and its parent',
   t.notMatch(JSON.stringify(spans), /secret/)
 })
 
-test('knex: who waits for a connection of its pool has a span of that', async (t) => {
+test('knex: a wait for a connection of the pool has a span', async (t) => {
   const knex = lightTrace.traceClient(require('knex')({ client: 'pg', connection: { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }, pool: { min: 0, max: 1 } }))
   t.teardown(() => knex.destroy())
   const held = await knex.transaction() // holds the only connection

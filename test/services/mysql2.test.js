@@ -9,7 +9,7 @@ const { tracedApp } = require('../support/traced-app')
 const port = Number(process.env.SERVICES_MARIADB_PORT)
 const options = { host: '127.0.0.1', port, user: 'root' }
 
-test('mysql2: query, execute, callbacks, events and an error', async (t) => {
+test('mysql2: query, execute, callbacks, events and an error have spans', async (t) => {
   const mysql = require('mysql2')
   const connection = mysql.createConnection(options)
   t.teardown(() => connection.destroy())
@@ -59,7 +59,7 @@ test('mysql2: a request that waits for the pool keeps its context', async (t) =>
   }
 })
 
-test('mysql2: two users, one connection: a callback runs in the context of its own request', async (t) => {
+test('mysql2: with two users of one connection, a callback runs in its own request\'s context', async (t) => {
   const pool = require('mysql2').createPool({ ...options, connectionLimit: 1 })
   t.teardown(() => new Promise((resolve) => pool.end(resolve)))
   const getConnection = (sql, callback) => pool.getConnection((error, connection) => {

@@ -9,7 +9,7 @@ const { tracedApp } = require('../support/traced-app')
 const port = Number(process.env.SERVICES_POSTGRESQL_PORT)
 const options = { host: '127.0.0.1', port, user: 'postgres', database: 'postgres' }
 
-test('pg: every form of a query of a traced client', async (t) => {
+test('pg: every form of a query of a traced client has a span', async (t) => {
   const { Client, Query } = require('pg')
   const client = lightTrace.traceClient(new Client(options))
   await client.connect()
@@ -74,7 +74,7 @@ test('pg: queries that wait for a traced pool have the right parent', async (t) 
   }
 })
 
-test('pg: two users, one connection: a callback runs in the context of its own request', async (t) => {
+test('pg: with two users of one connection, a callback runs in its own request\'s context', async (t) => {
   const { Pool } = require('pg')
   const pool = lightTrace.traceClient(new Pool({ ...options, max: 1 }))
   t.teardown(() => pool.end())

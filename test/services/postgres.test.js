@@ -8,7 +8,7 @@ const { tracedApp } = require('../support/traced-app')
 const port = Number(process.env.SERVICES_POSTGRESQL_PORT)
 const options = { host: '127.0.0.1', port, username: 'postgres', database: 'postgres', max: 1, onnotice: () => {} }
 
-test('postgres: every form of a query of a traced sql', async (t) => {
+test('postgres: every form of a query of a traced sql has a span', async (t) => {
   const bare = require('postgres')(options)
   const sql = lightTrace.traceClient(bare)
   t.teardown(() => sql.end())
@@ -46,7 +46,7 @@ test('postgres: every form of a query of a traced sql', async (t) => {
   t.notMatch(JSON.stringify(spans), /secret/)
 })
 
-test('postgres: users side by side on one connection have their own queries', async (t) => {
+test('postgres: concurrent users of one connection have their own queries', async (t) => {
   const sql = lightTrace.traceClient(require('postgres')(options))
   t.teardown(() => sql.end())
   const { app, collector } = await tracedApp(t, {

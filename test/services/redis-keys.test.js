@@ -19,7 +19,7 @@ const CALLS = {
 // The server also counts a shard's channel as a key, and the key in which SORT stores its result. These are not in our text.
 const OTHERWISE = new Set(['SPUBLISH', 'SSUBSCRIBE', 'SUNSUBSCRIBE'])
 
-test('the table finds the keys that the server finds', async (t) => {
+test('the table finds the same keys as the server', async (t) => {
   const { Redis } = require('ioredis')
   const client = new Redis({ port, host: '127.0.0.1' })
   t.teardown(() => client.disconnect())

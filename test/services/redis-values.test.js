@@ -70,7 +70,7 @@ async function exported (t, work) {
 }
 
 for (const [name, connect] of Object.entries(CLIENTS)) {
-  test(`${name}: no value, no script and no password leaves`, async (t) => {
+  test(`${name}: no value, no script and no password is exported`, async (t) => {
     const send = await connect(t)
     const { bytes, calls } = await exported(t, async () => { for (const [args] of COMMANDS) await send(args).catch(() => {}) })
     t.same(calls.map(({ attributes }) => attributes['db.query.text']), COMMANDS.map(([, text]) => text))
@@ -78,7 +78,7 @@ for (const [name, connect] of Object.entries(CLIENTS)) {
   })
 }
 
-test('bullmq: a job\'s name and payload do not leave', async (t) => {
+test('bullmq: a job\'s name and payload are not exported', async (t) => {
   const { Queue } = require('bullmq')
   const queue = new Queue('jobs', { connection: { port, host: '127.0.0.1' } })
   t.teardown(() => queue.close())

@@ -7,7 +7,7 @@ const { tracedApp } = require('../support/traced-app')
 const port = Number(process.env.SERVICES_REDIS_PORT)
 const names = (spans) => spans.map(({ name }) => name)
 
-test('redis: commands, a pipeline, a MULTI and an error', async (t) => {
+test('redis: commands, a pipeline, a MULTI and an error have spans', async (t) => {
   const { createClient } = require('redis')
   const client = createClient({ url: `redis://127.0.0.1:${port}/2` })
   await client.connect()
@@ -36,7 +36,7 @@ test('redis: commands, a pipeline, a MULTI and an error', async (t) => {
   t.notMatch(JSON.stringify(spans), /secret/)
 })
 
-test('redis: calls of requests at the same time have the right parent', async (t) => {
+test('redis: calls of concurrent requests have the right parent', async (t) => {
   const { createClient } = require('redis')
   const client = createClient({ url: `redis://127.0.0.1:${port}` })
   await client.connect()
@@ -52,7 +52,7 @@ test('redis: calls of requests at the same time have the right parent', async (t
   }
 })
 
-test('ioredis: commands, a MULTI and an error', async (t) => {
+test('ioredis: commands, a MULTI and an error have spans', async (t) => {
   const { Redis } = require('ioredis')
   const client = new Redis({ port, host: '127.0.0.1', db: 3, lazyConnect: true })
   await client.connect()
@@ -71,7 +71,7 @@ test('ioredis: commands, a MULTI and an error', async (t) => {
 })
 
 for (const name of ['ioredis', 'ioredis5']) {
-  test(`${name}: commands that are sent before the connection is ready are under the request that sent them`, async (t) => {
+  test(`${name}: commands sent before the connection is ready are below their own request`, async (t) => {
     const lightTrace = require('../..')
     const { Redis } = require(name)
     const client = lightTrace.traceClient(new Redis({ port, host: '127.0.0.1', lazyConnect: true }))

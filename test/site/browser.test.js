@@ -44,7 +44,7 @@ async function show (page, path) {
   await page.waitForFunction(() => document.getElementById('app')?.__vue_app__ !== undefined)
 }
 
-test('every page loads, asks no other host and does not scroll sideways, narrow and wide, light and dark', async (t) => {
+test('every page loads, contacts no other host and does not scroll sideways, narrow and wide, light and dark', async (t) => {
   t.ok(paths.length > 40)
   const { page, problems } = await open(t)
   for (const path of paths) {
@@ -58,7 +58,7 @@ test('every page loads, asks no other host and does not scroll sideways, narrow 
   }
 })
 
-test('axe finds nothing serious', async (t) => {
+test('axe finds no serious problem', async (t) => {
   const { page } = await open(t)
   for (const path of FOR_AXE) {
     await show(page, path)
@@ -74,7 +74,7 @@ test('axe finds nothing serious', async (t) => {
 })
 
 for (const { width, colorScheme } of LOOKS) {
-  test(`the search finds "sampler" and goes to its page: ${width}, ${colorScheme}`, async (t) => {
+  test(`the search for "sampler" leads to its page: ${width}, ${colorScheme}`, async (t) => {
     const { page, problems } = await open(t)
     await show(page, '/')
     await look(page, width, colorScheme)

@@ -11,12 +11,12 @@ const SITE = process.env.LIGHT_TRACE_SITE
 const files = readdirSync(SITE, { recursive: true }).map((file) => file.split(sep).join('/'))
 const pages = new Map(files.filter((file) => file.endsWith('.html') && file !== '404.html').map((file) => [file, readFileSync(join(SITE, file), 'utf8')]))
 
-test('what llms.txt lists is a page', async (t) => {
+test('every entry of llms.txt is a page', async (t) => {
   t.ok(pages.size > 40)
   for (const path of listed()) t.ok(pages.has(pageOf(path).replace(/\.md$/, '.html')), path)
 })
 
-test('every link leads to a page, and to a heading that it has', async (t) => {
+test('every link leads to an existing page and heading', async (t) => {
   let followed = 0
   for (const [page, html] of pages) {
     for (const [, link] of html.matchAll(/<a\b[^>]*? href="([^"]*)"/g)) {
@@ -30,7 +30,7 @@ test('every link leads to a page, and to a heading that it has', async (t) => {
   t.ok(followed > 1000)
 })
 
-test('nothing that a page loads comes from elsewhere', async (t) => {
+test('a page loads nothing from another host', async (t) => {
   for (const [page, html] of pages) {
     for (const [, attributes] of html.matchAll(/<(?:script|link|img|iframe|source)\b([^>]*)>/g)) {
       for (const [, link] of attributes.matchAll(/\b(?:src|href)="([^"]*)"/g)) {
@@ -42,7 +42,7 @@ test('nothing that a page loads comes from elsewhere', async (t) => {
   }
 })
 
-test('llms.txt and what it links to are served as they are written', async (t) => {
+test('llms.txt and its linked files are served as written', async (t) => {
   for (const path of ['llms.txt', ...listed().filter((path) => path.endsWith('.md')), 'skills/light-trace/SKILL.md']) {
     t.equal(readFileSync(join(SITE, path), 'utf8'), readFileSync(join(__dirname, '..', '..', path), 'utf8'), path)
   }
@@ -50,7 +50,7 @@ test('llms.txt and what it links to are served as they are written', async (t) =
   t.ok(full.includes(readFileSync(join(__dirname, '../../docs/options.md'), 'utf8')))
 })
 
-test('the types are described: what can be called, and with which options', async (t) => {
+test('the types of functions and their options are described', async (t) => {
   const page = pages.get('api/light-trace.html')
   for (const name of ['lighttrace', 'current', 'traceclient', 'run', 'flushafter', 'requesttrace', 'lighttraceoptions']) t.ok(page.includes(`id="${name}"`), name)
   t.ok(pages.get('api/testing.html').includes('id="createcollector"'))

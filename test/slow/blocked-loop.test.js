@@ -19,7 +19,7 @@ tap.setTimeout(120_000)
 
 // The work of each cause ends on the line that is marked with its name.
 for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loop', 'a sync call that waits']) {
-  test(`the line of ${cause} is right in nine of ten runs, and so is the request`, async (t) => {
+  test(`the line and the request of ${cause} are right in nine of ten runs`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, cause, runs) => {
       const crypto = require('node:crypto')
       const { EventEmitter, once } = require('node:events')
@@ -97,16 +97,16 @@ for (const cause of ['a regular expression', 'JSON', 'sync crypto', 'a tight loo
     const [culprits, victims] = [rightOf('GET /blocks', 'culprit'), rightOf('GET /waits', 'victim')]
     t.ok(culprits >= 0.9 * RUNS, `${culprits} culprits`)
     t.ok(victims >= 0.9 * RUNS, `${victims} victims`)
-    t.equal(rightOf('GET /waits', 'culprit') + rightOf('GET /blocks', 'victim'), 0, 'nobody is blamed for the other')
+    t.equal(rightOf('GET /waits', 'culprit') + rightOf('GET /blocks', 'victim'), 0, 'no request has the role of the other')
   })
 }
 
 // Native code cannot be interrupted. The first sample shows the function that runs after it, however short that is.
 for (const [what, innocentMs, share] of [
-  ['native code that ends soon after it is asked about', 3, [1, 1.4]],
-  ['native code that ends just before it is asked about', 40, [0.7, 1.1]]
+  ['native code that ends soon after the sample', 3, [1, 1.4]],
+  ['native code that ends just before the sample', 40, [0.7, 1.1]]
 ]) {
-  test(`${what}: the line is marked as the one after it, or none is named`, async (t) => {
+  test(`${what}: the line is marked as the next one, or no line is named`, async (t) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, innocentMs, [least, most], runs) => {
       const crypto = require('node:crypto')
       const { once } = require('node:events')
@@ -202,7 +202,7 @@ test('the line that blocked the loop is on the request that ran it and on the on
   }
   t.match(spins, [{ ...expected, attributes: { ...expected.attributes, 'light_trace.blocked_loop.role': 'culprit' } }])
   t.match(waits, [{ ...expected, attributes: { ...expected.attributes, 'light_trace.blocked_loop.role': 'victim' } }])
-  t.same(of('GET /after'), [], 'who came later has not waited')
+  t.same(of('GET /after'), [], 'a later request has not waited')
   const { traceId, spanId } = spans.find(({ name }) => name === 'GET /spins/:secret')
   const id = spins[0].attributes['light_trace.blocked_loop.id']
   t.match(id, /^[0-9a-f]{16}$/)
@@ -211,13 +211,13 @@ test('the line that blocked the loop is on the request that ran it and on the on
     t.equal(attributes['light_trace.blocked_loop.culprit.span_id'], spanId)
     t.equal(attributes['light_trace.blocked_loop.id'], id)
     t.ok(attributes['light_trace.blocked_loop.duration'] >= 0.1)
-    t.notMatch(JSON.stringify(attributes), /marzipan/, 'no value of the code')
+    t.notMatch(JSON.stringify(attributes), /marzipan/, 'no values from the code')
   }
   t.match(lines, [{ code: 'LT_WARN_LOOP_BLOCKED', msg: /^the event loop was blocked for \d+ ms.* at (or just before )?spins \(/ }])
   t.equal(lines.length, 1)
 })
 
-for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of the source', ['--enable-source-maps']], ['without source maps it is that of the file that ran', []]]) {
+for (const [how, nodeArgs] of [['with --enable-source-maps it is the line of the source', ['--enable-source-maps']], ['without source maps it is the line of the file that ran', []]]) {
   test(how, async (t) => {
     const folder = mkdtempSync(path.join(tmpdir(), 'light-trace-maps-'))
     t.teardown(() => rmSync(folder, { recursive: true }))
@@ -261,7 +261,7 @@ for (const [how, nodeArgs] of [['with --enable-source-maps the line is that of t
   })
 }
 
-test('streamed, hijacked, aborted and HTTP/2 requests say that they waited, each once', async (t) => {
+test('streamed, hijacked, aborted and HTTP/2 requests record that they waited, once each', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
     const { EventEmitter, once } = require('node:events')
     const http = require('node:http')
@@ -361,7 +361,7 @@ for (const [where, { reason, ...options }] of Object.entries({
   'under --permission': { nodeArgs: [...permission('--allow-worker')], reason: /permission/ },
   'under --permission without workers': { nodeArgs: [...permission()], reason: /permission/ }
 })) {
-  test(`${where} it says no in one line, and the app goes on`, async (t) => {
+  test(`${where}, one line reports that it is unavailable, and the app continues`, async (t) => {
     const { code, said: [{ lines, events }] } = await runInChild(t, blockOnce, options).exit
     t.equal(code, 0)
     t.match(lines, [reason])
@@ -370,14 +370,14 @@ for (const [where, { reason, ...options }] of Object.entries({
   })
 }
 
-test('under --permission-audit without rights, where Node has no inspector, it says no', { skip: !process.allowedNodeEnvironmentFlags.has('--permission-audit') }, async (t) => {
+test('under --permission-audit without permissions, if Node has no inspector, it is reported as unavailable', { skip: !process.allowedNodeEnvironmentFlags.has('--permission-audit') }, async (t) => {
   const { code, said: [{ lines, events }] } = await runInChild(t, blockOnce, { nodeArgs: ['--permission-audit'] }).exit
   t.equal(code, 0)
   t.match(lines, [/permission model is on, without --allow-worker and --allow-inspector/])
   t.same(events, [])
 })
 
-test('when the debugger\'s port is closed again it goes on', { skip: process.platform === 'win32' }, async (t) => {
+test('it continues after the debugger\'s port is closed again', { skip: process.platform === 'win32' }, async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
     const inspector = require('node:inspector')
     const { once } = require('node:events')
@@ -419,7 +419,7 @@ test('when the debugger\'s port is closed again it goes on', { skip: process.pla
   t.equal(lines.filter((code) => code === 'LT_WARN_BLOCKED_LOOP').length, 1)
 })
 
-test('in a worker it says no, and the app goes on', async (t) => {
+test('in a worker it is reported as unavailable, and the app continues', async (t) => {
   const { code, said: [{ lines }] } = await runInChild(t, async ({ root }, block) => {
     const { Worker } = require('node:worker_threads')
     const source = `const Fastify = require('fastify'); const { parentPort } = require('node:worker_threads');
@@ -430,7 +430,7 @@ test('in a worker it says no, and the app goes on', async (t) => {
   t.match(lines, [/runs in a worker/])
 })
 
-test('after 25 days, when its clock no longer fits 32 bits, it sees a blocked loop as before', async (t) => {
+test('after 25 days, when its clock exceeds 32 bits, it still detects a blocked loop', async (t) => {
   const later = 'const now = performance.now.bind(performance); performance.now = () => now() + 2 ** 31'
   const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(later)}`]
   const { code, said: [{ events }] } = await runInChild(t, blockOnce, { nodeArgs, args: [{ isWatched: true }] }).exit
@@ -440,12 +440,12 @@ test('after 25 days, when its clock no longer fits 32 bits, it sees a blocked lo
 
 test('two apps in one process share one worker, and each has its event', async (t) => {
   const { code, said: [{ lines, events }] } = await runInChild(t, blockOnce, { args: [{ apps: 2, isWatched: true }] }).exit
-  t.equal(code, 0, 'nothing holds the process')
+  t.equal(code, 0, 'nothing keeps the process alive')
   t.ok(events.filter((role) => role === 'culprit').length >= 2, 'a busy machine may block it once more')
   t.ok(lines.length >= 2)
 })
 
-test('a process that exits while its loop is blocked leaves at once, without a word of a debugger', async (t) => {
+test('a process that exits while its loop is blocked exits at once, without output of a debugger', async (t) => {
   const { code, stderr } = await runInChild(t, blockOnce, { args: [{ end: 'exit', isWatched: true }] }).exit
   t.equal(code, 7)
   t.equal(stderr, '')
@@ -487,7 +487,7 @@ function permission (...rights) {
   return [flags.has('--permission') ? '--permission' : '--experimental-permission', '--allow-fs-read=*', ...net, ...rights]
 }
 
-test('a blocked loop makes a snapshot of requests that were not sampled: who blocked it, and who waited', { skip: without('keep') }, async (t) => {
+test('a blocked loop takes a snapshot of unsampled requests: the one that blocked it, and those that waited', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const child = runInChild(t, async ({ Fastify, lightTrace, say }, url) => {
     const { EventEmitter, once } = require('node:events')

@@ -24,10 +24,10 @@ let service
 
 test('the service starts', async (t) => {
   service = await start(t)
-  t.same(await service.timesOf('/fast'), [{}], 'a fast request says nothing')
+  t.same(await service.timesOf('/fast'), [{}], 'a fast request records nothing')
 })
 
-test('a timer is idle', async (t) => {
+test('a timer counts as idle', async (t) => {
   let planted = await service.ask('/timer')
   let [times] = await service.times()
   // The first slow request of a process may report nothing. In that case, another process is used.
@@ -40,43 +40,43 @@ test('a timer is idle', async (t) => {
   t.equal(times.gc, undefined, 'Node was not asked for collections yet')
 })
 
-test('from the second slow request on collections are counted', async (t) => {
+test('from the second slow request on, garbage collections are counted', async (t) => {
   const [{ waited }, [times]] = await service.explained('/timer')
   t.type(times.gc, 'number')
   hasWaited(t, times, waited)
 })
 
-test('JSON and a regular expression are busy', async (t) => {
+test('JSON and a regular expression count as busy', async (t) => {
   const [{ took, ran }, [times]] = await service.explained('/busy')
   isWhole(t, times)
   atLeast(t, times, times.busy + times.gc + times.unscheduled, took, 'the loop did not wait')
-  t.ok(times.busy + times.gc > Math.min(took, ran) - 20, 'what ran was busy, with the collections of its garbage')
+  t.ok(times.busy + times.gc > Math.min(took, ran) - 20, 'the running code was busy, with its garbage collections')
   // A pause is longer if the CPU is taken away during it.
-  if (took - ran < 20) atLeast(t, times, times.unscheduled + times.idle, times.took - ran - toleranceOf(ran), 'no more than that')
-  else t.comment(`others have the CPU: it ran for ${round(ran)} ms of ${round(took)}`)
+  if (took - ran < 20) atLeast(t, times, times.unscheduled + times.idle, times.took - ran - toleranceOf(ran), 'at most that')
+  else t.comment(`other processes have the CPU: it ran for ${round(ran)} ms of ${round(took)}`)
 })
 
-test('a request that waits while another one blocks the loop is told so', async (t) => {
+test('a request that waits while another one blocks the loop is marked', async (t) => {
   const [[victim, culprit], all] = await service.explained(['/timer?ms=300', '/busy?afterMs=50'])
   const times = all.find(({ path }) => path === '/timer')
-  atLeast(t, times, times.busy + times.gc + times.unscheduled, culprit.took, 'busy, though its own code waits')
+  atLeast(t, times, times.busy + times.gc + times.unscheduled, culprit.took, 'busy, although its own code waits')
   hasWaited(t, times, victim.waited - culprit.took)
 })
 
 for (const path of ['/gc', '/gc-between']) {
-  test(`forced collections are gc, also in the turn of the response: ${path}`, async (t) => {
+  test(`forced collections count as gc, even in the turn of the response: ${path}`, async (t) => {
     const [{ took }, [times]] = await service.explained(path)
     isWhole(t, times)
     atLeast(t, times, times.gc, took, 'gc')
   })
 }
 
-test('a slow upstream is idle', async (t) => {
+test('a slow upstream counts as idle', async (t) => {
   const [{ waited }, [times]] = await service.explained('/upstream')
   hasWaited(t, times, waited)
 })
 
-test('HTTP/2, streamed, hijacked and aborted responses say it too', async (t) => {
+test('HTTP/2, streamed, hijacked and aborted responses record their times, too', async (t) => {
   for (const [path, ask] of [['/timer', () => service.send('http2')], ['/hijacked'], ['/streamed'], ['/aborted', () => service.abort('/aborted', 300)]]) {
     const [, all] = await service.explained(path, ask)
     t.same(all.map(({ path }) => path), [path])
@@ -84,41 +84,41 @@ test('HTTP/2, streamed, hijacked and aborted responses say it too', async (t) =>
   }
 })
 
-test('one that failed says it before it is slow', async (t) => {
+test('a failed request records its times before it is slow', async (t) => {
   const [{ waited }, [times]] = await service.explained('/fails')
   hasWaited(t, times, waited)
 })
 
-test('a step of the wall clock is not seen', async (t) => {
+test('a step of the wall clock has no effect', async (t) => {
   const [{ waited }, [times]] = await service.explained('/clock')
   hasWaited(t, times, waited)
 })
 
-test('a request that outlives the samples that are kept says nothing', async (t) => {
+test('a request that outlives the kept samples records nothing', async (t) => {
   t.same(await service.timesOf('/outlives'), [{}])
   const [, [times]] = await service.explained('/timer')
-  t.ok(times.idle > 0, 'and the next one does')
+  t.ok(times.idle > 0, 'the next one does')
 })
 
-test('a process that is stopped and goes on does not blame its code', async (t) => {
+test('a process that is stopped and resumed does not blame its code', async (t) => {
   const [planted, [times]] = await service.explained('/stopped', service.askAndStop)
   t.ok(planted.took - planted.ran > 250, `${planted.took - planted.ran} ms away`)
   wasAway(t, times, planted)
 })
 
-test('so it is after many fast ones, for most of which the CPU time was not read', async (t) => {
+test('nor does it after many fast requests, for most of which the CPU time was not read', async (t) => {
   for (let i = 0; i < 30; i++) await service.ask('/fast')
   await service.times()
   const [planted, [times]] = await service.explained('/stopped', service.askAndStop)
   wasAway(t, times, planted)
 })
 
-test('stopped while it waits it has waited: nobody can tell the two apart', async (t) => {
+test('a stop during a wait counts as waiting, since the two look the same', async (t) => {
   const [{ waited }, [times]] = await service.explained('/stopped-idle', service.askAndStop)
   hasWaited(t, times, waited)
 })
 
-test('a CPU that a container\'s limit holds back is unscheduled', async (t) => {
+test('time in which a container\'s limit holds back the CPU is unscheduled', async (t) => {
   const limited = await start(t)
   try {
     limitCpu(t, limited.pid)
@@ -132,7 +132,7 @@ test('a CPU that a container\'s limit holds back is unscheduled', async (t) => {
 })
 
 // This test comes last, because it gives the service the lowest priority.
-test('a CPU that others have is unscheduled', async (t) => {
+test('time in which other processes have the CPU is unscheduled', async (t) => {
   const burners = Array.from({ length: os.availableParallelism() * 2 }, () => spawn(process.execPath, ['-e', 'const end = Date.now() + 20000; while (Date.now() < end);'], { stdio: 'ignore' }))
   t.teardown(() => burners.forEach((burner) => burner.kill('SIGKILL')))
   try {
@@ -143,7 +143,7 @@ test('a CPU that others have is unscheduled', async (t) => {
   }
   const [planted, [times]] = await service.explained('/starved')
   if (planted.took - planted.ran < 50) {
-    t.skip(`the machine has CPUs enough: it got ${Math.round(planted.ran)} ms of ${Math.round(planted.took)}`)
+    t.skip(`the machine has enough CPUs: it got ${Math.round(planted.ran)} ms of ${Math.round(planted.took)}`)
     return
   }
   wasAway(t, times, planted)
@@ -170,7 +170,7 @@ function limitCpu (t, pid) {
 /** Checks that the parts add up to the request's time, within its uncertainty. */
 function isWhole (t, { path, took, uncertainty, idle, busy, gc = 0, unscheduled }) {
   const sum = idle + busy + gc + unscheduled
-  t.ok(Math.abs(sum - took) <= uncertainty + CLOCKS_DIFFER_MS, `${path}: the parts are the whole: ${round(sum)} ms of ${round(took)}, ${round(uncertainty)} ms unknown`)
+  t.ok(Math.abs(sum - took) <= uncertainty + CLOCKS_DIFFER_MS, `${path}: the parts add up to the whole: ${round(sum)} ms of ${round(took)}, ${round(uncertainty)} ms unknown`)
 }
 
 /** Checks that the handler ran for `ran` and was waiting or off the CPU for the rest of `took`. */
@@ -271,7 +271,7 @@ async function start (t) {
   }
 }
 
-test('with a thread\'s own CPU time, or the process\'s on Node 20', async (t) => {
+test('with the CPU time of a thread, or of the process on Node 20', async (t) => {
   t.comment(hasThreadCpu ? 'of the thread' : 'of the process')
   t.equal(hasThreadCpu, Number(process.versions.node.split('.')[0]) > 20)
 })

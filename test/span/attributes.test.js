@@ -44,7 +44,7 @@ function expected (list) {
   return [...model]
 }
 
-test('attributes arrive as they were set, in any order, again and again', async (t) => {
+test('attributes arrive with their values, in any order, again and again', async (t) => {
   const run = await server(t)
   const random = randomFrom(7)
   const keys = ['a', 'user.id', 'user.plan', 'größe', '日本', 'b\ud800', 'b\ufffd', 'k'.repeat(100), 'k'.repeat(101), 'k'.repeat(1024), 'constructor', '__proto_', '0']
@@ -67,7 +67,7 @@ test('attributes arrive as they were set, in any order, again and again', async 
   }
 })
 
-test('texts of every length and kind arrive whole', async (t) => {
+test('strings of every length and kind arrive complete', async (t) => {
   const run = await server(t)
   const sliced = `${'-'.repeat(50)}${'s'.repeat(40)}`
   const texts = ['', 'é', '\x7f', '\x80', '\xff', '日', '😀', '\ud800', '\udc00', 'a\ud800', '\ud800a', '😀\ud83d']
@@ -85,7 +85,7 @@ test('texts of every length and kind arrive whole', async (t) => {
   }
 })
 
-test('a key that is set again replaces its value in its place, also where the span says it by itself', async (t) => {
+test('a key that is set again keeps its place with a new value, even if the span sets it itself', async (t) => {
   const run = await server(t)
   for (let again = 0; again < 3; again++) {
     const spans = await run(setAll([['a', 1], ['b', 2], ['a', 3], ['http.route', 'mine'], ['b', 4], ['team', 'mine']]), '/own')
@@ -95,7 +95,7 @@ test('a key that is set again replaces its value in its place, also where the sp
   }
 })
 
-test('the limit holds for keys in a known order too', async (t) => {
+test('the limit also applies to keys in a known order', async (t) => {
   const run = await server(t)
   const list = Array.from({ length: 140 }, (_, i) => [`limit.${i}`, i])
   for (const path of ['/', '/own', '/', '/own']) {
@@ -108,7 +108,7 @@ test('the limit holds for keys in a known order too', async (t) => {
   }
 })
 
-test('a value whose reading sets another attribute', async (t) => {
+test('a value may set another attribute when it is read', async (t) => {
   const run = await server(t)
   for (let again = 0; again < 3; again++) {
     const spans = await run((span) => {
@@ -122,7 +122,7 @@ test('a value whose reading sets another attribute', async (t) => {
   }
 })
 
-test('what is no attribute is counted, and does not stand in the way of the next', async (t) => {
+test('an invalid attribute is counted, and does not affect the next', async (t) => {
   const run = await server(t)
   for (let again = 0; again < 3; again++) {
     const spans = await run((span) => {
@@ -140,7 +140,7 @@ test('what is no attribute is counted, and does not stand in the way of the next
   }
 })
 
-test('keys made of anything: more orders than are remembered', async (t) => {
+test('keys can be any text, in more orders than the cache holds', async (t) => {
   const run = await server(t)
   for (let i = 0; i < 50; i++) {
     const list = Array.from({ length: 40 }, (_, j) => [`made.${i}.${j}`, `value ${j}`])
@@ -150,7 +150,7 @@ test('keys made of anything: more orders than are remembered', async (t) => {
   }
 })
 
-test('half a pair of surrogates is U+FFFD for whoever reads it, also where the keys were seen before', { skip: without('sdk') }, async (t) => {
+test('a lone surrogate is U+FFFD for every reader, even in a known order of keys', { skip: without('sdk') }, async (t) => {
   const run = await server(t)
   const seen = []
   const { app } = await tracedApp(t, {
@@ -170,7 +170,7 @@ test('half a pair of surrogates is U+FFFD for whoever reads it, also where the k
   }
 })
 
-test('limits hold where the keys were seen before', async (t) => {
+test('limits apply in a known order of keys', async (t) => {
   const few = await server(t, { limits: { attributes: 40, attributeValueLength: 5 } })
   const list = Array.from({ length: 50 }, (_, i) => [`limited.${i}`, i % 2 === 0 ? 'a long value' : i])
   const cut = list.map(([key, value]) => [key, typeof value === 'string' ? 'a lon' : value])

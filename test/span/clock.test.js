@@ -8,7 +8,7 @@ const { test } = require('tap')
 
 const CLOCK = path.join(__dirname, '../../lib/runtime/timers')
 
-test('now() is performance.now(), also when a test puts another in its place later', async (t) => {
+test('now() is performance.now(), even if a test replaces it later', async (t) => {
   const script = `
     const { performance } = require('node:perf_hooks')
     const { now } = require(${JSON.stringify(CLOCK)})

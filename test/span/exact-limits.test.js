@@ -9,7 +9,7 @@ const { runInChild } = require('../support/child')
 
 for (const attributes of [16, 40, 128]) {
   for (const url of ['/ok', '/ok?', '/ok?a=1', '/fails', '/fails?a=1']) {
-    test(`a limit of ${attributes} attributes exports as many, for ${url}`, async (t) => {
+    test(`a limit of ${attributes} attributes exports exactly that many, for ${url}`, async (t) => {
       const sink = await startSink(t)
       const { origin, app } = await tracedApp(t, {
         trace: { spanProcessors: undefined, exporter: { url: sink.url }, limits: { attributes } },
@@ -28,7 +28,7 @@ for (const attributes of [16, 40, 128]) {
   }
 }
 
-test('inject() and startSpan() take whatever they are given', async (t) => {
+test('inject() and startSpan() accept any argument', async (t) => {
   const hostile = { get kind () { throw new Error('kind') }, get root () { throw new Error('root') }, get attributes () { throw new Error('attributes') } }
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -47,7 +47,7 @@ test('inject() and startSpan() take whatever they are given', async (t) => {
   t.same((await collector.spans()).map(({ name }) => name).sort(), ['GET /', 'hostile', 'own'])
 })
 
-test('OTEL_BSP_MAX_QUEUE_SIZE is answered by a line at info', async (t) => {
+test('OTEL_BSP_MAX_QUEUE_SIZE is reported in a line at level info', async (t) => {
   for (const [options, expected] of [[{}, 1], [{ buffer: { maxBytes: 1e6 } }, 0]]) {
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, options) => {
       const app = Fastify({ logger: { level: 'info', stream: { write: (line) => say(JSON.parse(line).msg) } } })

@@ -23,7 +23,7 @@ const DEVIATIONS = 4
 const STEPS = 3 // per request
 
 for (const keep of [{ errors: true, slow: true }, undefined]) {
-  test(`the sums of ${REQUESTS} requests come out, ${keep === undefined ? 'without keep' : 'with keep'}`, { timeout: 300_000, skip: keep !== undefined && without('keep') }, async (t) => {
+  test(`the estimates for ${REQUESTS} requests are right, ${keep === undefined ? 'without keep' : 'with keep'}`, { timeout: 300_000, skip: keep !== undefined && without('keep') }, async (t) => {
     const sink = await startSink(t)
     const app = Fastify()
     t.teardown(() => app.close())
@@ -50,13 +50,13 @@ for (const keep of [{ errors: true, slow: true }, undefined]) {
     const steps = (kind) => sink.spans.filter(({ name }) => name === `step of ${kind}`)
     // The steps of a request are sampled together, so their sum varies like the number of requests.
     comesOut(t, 'steps', steps('ok'), happened.ok * STEPS, Math.sqrt(STEPS))
-    comesOut(t, 'those that are neither', requests.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
+    comesOut(t, 'all others', requests.filter((span) => !isFailed(span) && !isSlow(span)), happened.ok)
     for (const [name, isOne, count, kind] of [['failed', isFailed, happened.fails, 'fails'], ['slow', isSlow, happened.slow, 'slow']]) {
       const spans = requests.filter(isOne)
       comesOut(t, name, spans, count)
       if (keep === undefined) continue
-      t.equal(extrapolate(spans).count, count, `${name}: exactly, because each is there`)
-      t.equal(extrapolate(steps(kind)).count, count * STEPS, `steps of ${name}: exactly`)
+      t.equal(extrapolate(spans).count, count, `${name}: exact, because each is there`)
+      t.equal(extrapolate(steps(kind)).count, count * STEPS, `steps of ${name}: exact`)
     }
   })
 }

@@ -8,7 +8,7 @@ const { probabilityOf } = require('../support/extrapolation')
 
 const TWO_24 = 2 ** 24
 
-test('below the rate every request is taken, and says so', async (t) => {
+test('below the rate every request is taken, and the estimate is exact', async (t) => {
   const { perSecond, routes } = simulate({ perSecond: 50, seconds: 20, demands: () => [20, 9, 1] })
   t.ok(perSecond.length >= 20)
   for (const { arrivals, taken, extrapolated } of routes) {
@@ -17,15 +17,15 @@ test('below the rate every request is taken, and says so', async (t) => {
   }
 })
 
-test('above it about so many a second are taken, and rare routes first', async (t) => {
+test('above the rate about that many per second are taken, rare routes first', async (t) => {
   const { perSecond, routes } = simulate({ perSecond: 50, seconds: 120, demands: () => [400, 90, 9, 1] })
   const steady = perSecond.slice(5)
   const mean = sum(steady) / steady.length
   t.ok(mean > 47 && mean < 53, `${mean} a second`)
   const [busy, usual, rare, rarest] = routes
-  t.equal(rarest.taken, rarest.arrivals, 'the rarest whole')
-  t.ok(rare.taken / rare.arrivals > 0.98, 'the rare one as well as whole')
-  t.ok(Math.abs(busy.taken / usual.taken - 1) < 0.1, 'the two busy ones alike')
+  t.equal(rarest.taken, rarest.arrivals, 'the rarest is complete')
+  t.ok(rare.taken / rare.arrivals > 0.98, 'the rare one is nearly complete')
+  t.ok(Math.abs(busy.taken / usual.taken - 1) < 0.1, 'the two busy ones are equal')
 })
 
 // Even a perfect sampler exceeds three standard errors in one of twelve sets of 30 runs. It does not with these seeds.
@@ -52,7 +52,7 @@ const LOADS = [
 ]
 
 for (const [name, perSecond, arrivals] of LOADS) {
-  test(`${name}, ${perSecond} a second: the sums come out in 30 of 30 runs, and no ten seconds have 1.1 of the rate`, async (t) => {
+  test(`${name}, ${perSecond} a second: the sums are right in 30 of 30 runs, and no ten seconds exceed 1.1 of the rate`, async (t) => {
     const errors = []
     let tenSeconds = 0
     let second = 0
@@ -66,19 +66,19 @@ for (const [name, perSecond, arrivals] of LOADS) {
     t.ok(worst <= 3, `within ${worst.toFixed(2)} of an even sampler's standard errors`)
     const deviation = Math.sqrt(sum(errors.map((error) => error ** 2)) / 30)
     t.ok(deviation < 1.4, `${deviation.toFixed(2)} of them by the mean square`)
-    t.ok(Math.abs(sum(errors)) / Math.sqrt(30) < 3, 'on neither side more often')
+    t.ok(Math.abs(sum(errors)) / Math.sqrt(30) < 3, 'not more often on one side')
     t.ok(tenSeconds <= perSecond * 11 + 3, `${tenSeconds} in ten seconds`) // plus three, because at 5 a second a tenth is only five
     t.ok(second <= Math.ceil(perSecond) * 4, `${second} in a second`)
   })
 }
 
-test('more routes than the rate has traces share them by chance', async (t) => {
+test('if there are more routes than the rate has traces, chance decides', async (t) => {
   const { perSecond } = simulate({ perSecond: 50, seconds: 60, demands: () => new Array(300).fill(1) })
   const steady = perSecond.slice(20)
   t.ok(Math.abs(sum(steady) / steady.length / 50 - 1) < 0.1, `${sum(steady) / steady.length} a second`)
 })
 
-test('the first request of a route that nobody asked for an hour is taken, whatever goes on', async (t) => {
+test('the first request of a route in an hour is taken, whatever the load', async (t) => {
   const rate = new FairRate(10)
   const busy = new RouteRate()
   const quiet = new RouteRate()
@@ -92,10 +92,10 @@ test('the first request of a route that nobody asked for an hour is taken, whate
   t.equal(rate.take(quiet, 0, now), 'ot=th:0', 'after an hour')
   const taken = []
   for (let i = 0; i < 2000; i++, now += 0.1) taken.push(rate.take(new RouteRate(), 0, now))
-  t.ok(taken.every((tracestate) => tracestate === 'ot=th:0'), 'each route that is new')
+  t.ok(taken.every((tracestate) => tracestate === 'ot=th:0'), 'each new route')
 })
 
-test('a route that comes back within the hour has no such right', async (t) => {
+test('a route that returns within the hour has no priority', async (t) => {
   const rate = new FairRate(1)
   const routes = Array.from({ length: 500 }, () => new RouteRate())
   let now = 0
@@ -106,7 +106,7 @@ test('a route that comes back within the hour has no such right', async (t) => {
   t.ok(taken < 29 * 50 * 1.6, `${taken} in ${29 * 50} s`)
 })
 
-test('the threshold that is written is the one that decided', async (t) => {
+test('the written threshold is the one that decided', async (t) => {
   const rate = new FairRate(10)
   const route = new RouteRate()
   let now = 0

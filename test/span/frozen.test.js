@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const { runInChild } = require('../support/child')
 
-test('where prototypes are frozen any name may be a key of the store or an attribute', async (t) => {
+test('with frozen prototypes, any name can be a key of the store or an attribute', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const seen = []
     const app = Fastify()

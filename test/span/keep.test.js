@@ -15,7 +15,7 @@ const { connect, signal } = require('../support/raw-client')
 const TWO_24 = 2 ** 24
 
 for (const ratio of [0, 0.01, 0.5]) {
-  test(`a flood of failures, sampled at ${ratio}: about as many as the rate are kept, and their sum comes out`, async (t) => {
+  test(`of a flood of failures, sampled at ${ratio}, about the rate is kept, and the estimate is right`, async (t) => {
     const { keep, stats, lines } = keeper({ maxPerSecond: 100 })
     const random = randomFrom(7)
     const [busy, rare] = [{}, {}]
@@ -37,8 +37,8 @@ for (const ratio of [0, 0.01, 0.5]) {
       if (bits < threshold) t.fail(`${bits} is below the threshold ${threshold}`)
     }
     const { count, deviation } = extrapolate(exported)
-    t.ok(Math.abs(count - came.all) < 3 * deviation, `${came.all} came, ${Math.round(count)} are told, ± ${Math.round(deviation)}`)
-    t.equal(extrapolate(exported.filter(({ isRare }) => isRare)).count, came.rare, 'a rare route is kept whole')
+    t.ok(Math.abs(count - came.all) < 3 * deviation, `${came.all} came, ${Math.round(count)} are estimated, ± ${Math.round(deviation)}`)
+    t.equal(extrapolate(exported.filter(({ isRare }) => isRare)).count, came.rare, 'a rare route is kept completely')
     for (let from = 0; from < 50_000; from += 100) {
       const inTen = times.filter((time) => time >= from && time < from + 10_000).length
       if (inTen > 1100) t.fail(`${inTen} in ten seconds`)
@@ -48,7 +48,7 @@ for (const ratio of [0, 0.01, 0.5]) {
   })
 }
 
-test('what a healthy service keeps is kept whole, and stands for itself', async (t) => {
+test('a healthy service keeps all its failures, and each represents only itself', async (t) => {
   const { keep, stats } = keeper({ maxPerSecond: 100 })
   const random = randomFrom(3)
   for (let now = 0; now < 60_000; now += 25) {
@@ -68,7 +68,7 @@ test('callers who choose their ids cannot exceed the rate', async (t) => {
   t.ok(kept <= 60 * 10 + 50, `${kept} in a minute`)
 })
 
-test('a client that leaves is kept only if that is asked for', async (t) => {
+test('a request whose client leaves is kept only if configured', async (t) => {
   for (const [keep, kept] of [[{ errors: true }, []], [true, []], [{ errors: true, aborted: true }, ['aborted']], [{ aborted: true }, ['aborted']]]) {
     const [running, ended] = [signal(), signal()]
     const { app, collector, port } = await tracedApp(t, {
@@ -85,7 +85,7 @@ test('a client that leaves is kept only if that is asked for', async (t) => {
   }
 })
 
-test('a server that fails all the time exports what its rate allows, counts the rest and says so once', async (t) => {
+test('a server that always fails exports up to the rate, counts the rest and logs it once', async (t) => {
   const sink = await startSink(t)
   const lines = []
   const { app } = await tracedApp(t, {
@@ -105,11 +105,11 @@ test('a server that fails all the time exports what its rate allows, counts the 
   t.equal(sink.spans.length, servers.length * 2, 'with their children')
   t.same([servers.length + notKept, accepted, ended], [300, sink.spans.length, accepted + unsampled])
   t.equal(servers[0].traceState, 'ot=th:0')
-  t.ok(servers.some(({ traceState }) => probabilityOf(traceState) < 1), 'some stand for others')
+  t.ok(servers.some(({ traceState }) => probabilityOf(traceState) < 1), 'some represent others')
   t.equal(lines.filter(({ code }) => code === 'LT_WARN_KEEP_LIMIT').length, 1)
 })
 
-test('maxPerSecond: Infinity keeps all, 0 none', async (t) => {
+test('maxPerSecond: Infinity keeps all, 0 keeps none', async (t) => {
   for (const [maxPerSecond, kept] of [[Infinity, 300], [0, 0]]) {
     const { app, collector } = await tracedApp(t, {
       listen: false,
@@ -121,7 +121,7 @@ test('maxPerSecond: Infinity keeps all, 0 none', async (t) => {
   }
 })
 
-test('request.trace.keep(): what the application asks for is exported whole, and says why', async (t) => {
+test('request.trace.keep() exports the request completely, with the reason', async (t) => {
   for (const keep of [{ asked: true }, { errors: true }]) {
     const { app, collector } = await tracedApp(t, {
       listen: false,
@@ -141,7 +141,7 @@ test('request.trace.keep(): what the application asks for is exported whole, and
   }
 })
 
-test('request.trace.keep() without the option, outside of a request, with nonsense or too late does nothing', async (t) => {
+test('request.trace.keep() does nothing without the option, outside of a request, with an invalid reason, or too late', async (t) => {
   let late
   const routes = (app) => app.get('/', async (request) => {
     late = request.trace
@@ -157,16 +157,16 @@ test('request.trace.keep() without the option, outside of a request, with nonsen
   }
 })
 
-test('what failed is an error, what took long is slow, and the client that left is asked about by itself', async (t) => {
+test('a failed request is kept as error, a long one as slow, and a client that left has its own option', async (t) => {
   const { keep } = keeper({ errors: true, slow: true })
   t.equal(keep.reasonFor(FAILED, 1, 100), 'error')
-  t.equal(keep.reasonFor(LEFT, 100, 100), 'slow', 'a slow one is, whoever leaves')
+  t.equal(keep.reasonFor(LEFT, 100, 100), 'slow', 'a slow one is kept even if its client left')
   t.equal(keep.reasonFor(LEFT, 99, 100), '')
   t.equal(keep.reasonFor(GOOD, 99, 100), '')
   t.equal(keeper({ errors: true }).keep.reasonFor(GOOD, 100, 100), '')
 })
 
-test('with `slow: false` none is slow, which a line says, but for routes that have their own', async (t) => {
+test('with `slow: false` no request is slow, which is logged, except on routes with their own limit', async (t) => {
   const lines = []
   const { app, collector } = await tracedApp(t, {
     listen: false,

@@ -25,7 +25,7 @@ async function exported (t, options, drive, fastifyOptions) {
   return sink.spans
 }
 
-test('a span holds no more attributes than its limit, its own first, and counts the rest', async (t) => {
+test('a span has at most the limit of attributes, its own first, and counts the rest', async (t) => {
   const [span] = await exported(t, {}, (app) => app.inject('/things/7'))
   const keys = Object.keys(span.attributes)
   t.ok(keys.length <= 128)
@@ -33,7 +33,7 @@ test('a span holds no more attributes than its limit, its own first, and counts 
   t.equal(span.attributes['http.response.status_code'], 200)
 })
 
-test('what a limit leaves out is said once, whatever it was', async (t) => {
+test('losses by a limit are logged once, whatever was lost', async (t) => {
   for (const [what, add] of [
     ['attributes', (span) => span.setAttributes({ a: 1, b: 2, c: 3 })], ['events', (span) => span.addEvent('e')], ['links', (span) => span.addLink({ context: span.spanContext() })]
   ]) {
@@ -48,7 +48,7 @@ test('what a limit leaves out is said once, whatever it was', async (t) => {
   }
 })
 
-test('a call that says more than a limit leaves is logged as well', async (t) => {
+test('a call with more attributes than the limit is logged, too', async (t) => {
   const lines = []
   const app = Fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
   await app.register(lightTrace, { exporter: 'none', limits: { attributes: 2 } })
@@ -60,7 +60,7 @@ test('a call that says more than a limit leaves is logged as well', async (t) =>
   t.match(lines, [{ code: 'LT_WARN_LIMIT', msg: /^a span exceeded 2 attributes: / }])
 })
 
-test('an attribute that goes for error.type counts as left out, and is logged', async (t) => {
+test('an attribute that is removed for error.type counts as left out, and is logged', async (t) => {
   for (const statusCode of [409, 500]) {
     const lines = []
     const { collector, options } = await collectorFor(t)
@@ -80,20 +80,20 @@ test('an attribute that goes for error.type counts as left out, and is logged', 
   }
 })
 
-test('a limit below what the request itself says cuts that too', async (t) => {
+test('a limit below the request\'s own attributes cuts those, too', async (t) => {
   const [span] = await exported(t, { limits: { attributes: 3 } }, (app) => app.inject('/plain'))
   t.equal(Object.keys(span.attributes).length, 3)
   t.ok(span.droppedAttributesCount > 3)
 })
 
-test('the length limit holds for what comes from the request', async (t) => {
+test('the length limit applies to values from the request', async (t) => {
   const [span] = await exported(t, { limits: { attributeValueLength: 8 } },
     (app) => app.inject({ url: '/things/0123456789', headers: { 'user-agent': 'a very long agent' } }))
   t.equal(span.attributes['url.path'], '/things/')
   t.equal(span.attributes['user_agent.original'], 'a very l')
 })
 
-test('the path is the one the client sent, also in absolute form and before a rewrite', async (t) => {
+test('the recorded path is the client\'s, also in absolute form and before a rewrite', async (t) => {
   const spans = await exported(t, {}, async (app) => {
     await app.inject('/old?a=1')
     const socket = net.connect(app.server.address().port, '127.0.0.1')
@@ -117,7 +117,7 @@ test('a port is decimal, and a query after a bare host is kept', async (t) => {
   t.match(spans[4].attributes, { 'url.path': '/', 'url.query': 'b=2' })
 })
 
-test('a hundred attributes of the longest text still make a span', async (t) => {
+test('a hundred attributes of maximum length still make a span', async (t) => {
   const spans = await exported(t, {}, async (app) => {
     app.lightTrace.tracer.startSpan('long', {
       attributes: Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`key.${i}`, 'x'.repeat(20000)]))
@@ -127,7 +127,7 @@ test('a hundred attributes of the longest text still make a span', async (t) => 
   t.equal(spans[0].attributes['key.99'].length, 16384)
 })
 
-test('a key of an event or a link that is cut counts as dropped there', async (t) => {
+test('a truncated key of an event or a link counts as dropped there', async (t) => {
   const key = 'k'.repeat(1025)
   const context = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331', traceFlags: 1 }
   const [span] = await exported(t, {}, async (app) => {
@@ -141,7 +141,7 @@ test('a key of an event or a link that is cut counts as dropped there', async (t
   t.same(Object.keys(span.events[0].attributes), [key.slice(1), 'other'])
 })
 
-test('a limit of values does not shorten names and descriptions', async (t) => {
+test('the limit of values does not shorten names and descriptions', async (t) => {
   const [span] = await exported(t, { limits: { attributeValueLength: 4 } }, async (app) => {
     app.lightTrace.tracer.startSpan('first').updateName('a longer name').setStatus({ code: 2, message: 'a reason' }).end()
   })
@@ -149,7 +149,7 @@ test('a limit of values does not shorten names and descriptions', async (t) => {
   t.equal(span.status.message, 'a reason')
 })
 
-test('options and a status that throw when they are read cost themselves, not the caller', async (t) => {
+test('options and a status that throw when they are read lose only themselves', async (t) => {
   const hostile = { get attributes () { throw new Error('no') }, get code () { throw new Error('no') } }
   let stats
   const [span] = await exported(t, {}, async (app) => {
@@ -203,7 +203,7 @@ for (const [title, keyOf] of [
   })
 }
 
-test('a server span whose user sets one of its own attributes anew has it once, with its last value, among a hundred others', async (t) => {
+test('a server span whose user sets one of its own attributes has it once, with the last value, among a hundred others', async (t) => {
   const sink = await startSink(t)
   const app = Fastify()
   t.teardown(() => app.close())

@@ -16,7 +16,7 @@ const { tracedApp } = require('../support/traced-app')
 
 const KEPT = 'light_trace.kept'
 
-test('a request that is kept has all its children, and none of another request in its trace', async (t) => {
+test('a kept request has all its children, and none of another request in its trace', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => {
     app.get('/:outcome', async (request, reply) => {
       for (let i = 0; i < 200; i++) await request.trace.withSpan(`outer of ${request.params.outcome}`, () => request.trace.withSpan('inner', async () => {}))
@@ -31,12 +31,12 @@ test('a request that is kept has all its children, and none of another request i
   t.equal(new Set(spans.map(({ spanId }) => spanId)).size, 401, 'each once')
   t.same(tally(spans, ({ name }) => name), { 'GET /:outcome': 1, 'outer of fails': 200, inner: 200 })
   const ids = new Set(spans.map(({ spanId }) => spanId))
-  t.ok(spans.every(({ kind, parentSpanId }) => kind === 'SERVER' || ids.has(parentSpanId)), 'and their parents are there')
-  t.same(tally(spans, ({ traceState, attributes }) => `${traceState} ${attributes[KEPT]}`), { 'ot=th:0 error': 65, ' error': 336 }, 'as many as a sampled one holds stand for themselves, the others for none')
+  t.ok(spans.every(({ kind, parentSpanId }) => kind === 'SERVER' || ids.has(parentSpanId)), 'their parents are there')
+  t.same(tally(spans, ({ traceState, attributes }) => `${traceState} ${attributes[KEPT]}`), { 'ot=th:0 error': 65, ' error': 336 }, 'as many as a sampled request holds represent themselves, the others nothing')
   identity(t, app)
 })
 
-test('a flush sends all that a kept request had, and does not wait for its turns', async (t) => {
+test('a flush sends everything of a kept request, without waiting for its turns', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => app.get('/', async ({ trace }, reply) => {
     for (let i = 0; i < 1000; i++) trace.withSpan('child', () => {})
     return reply.code(500).send('')
@@ -49,7 +49,7 @@ test('a flush sends all that a kept request had, and does not wait for its turns
   identity(t, app)
 })
 
-test('what is started under an ended step is a child, too', async (t) => {
+test('a span that starts under an ended step is a child, too', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => {
     app.get('/', async ({ trace }, reply) => {
       let later
@@ -62,7 +62,7 @@ test('what is started under an ended step is a child, too', async (t) => {
   t.same((await sent()).map(({ name }) => name).sort(), ['GET /', 'started under it', 'step'])
 })
 
-test('a Sampler that drops a request and takes its children, or the other way round, gets what it has asked for', async (t) => {
+test('a Sampler can drop a request and take its children, or the reverse', async (t) => {
   for (const takes of ['GET /', 'child']) {
     const sampler = { shouldSample: (context, traceId, name) => ({ decision: name === takes ? 2 : 0 }), toString: () => takes }
     const { app, sent } = await recordedApp(t, { sampler }, (app) => app.get('/', async ({ trace }) => {
@@ -77,7 +77,7 @@ test('a Sampler that drops a request and takes its children, or the other way ro
   }
 })
 
-test('an attribute that the application has set itself does not come twice', async (t) => {
+test('an attribute that the application has set itself is not duplicated', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true } }, (app) => app.get('/', async ({ trace }, reply) => {
     trace.withSpan('mine', (span) => span.setAttributes({ [KEPT]: 'me', 'light_trace.snapshot.reason': 'mine' }))
     trace.withSpan('other', () => {})
@@ -87,7 +87,7 @@ test('an attribute that the application has set itself does not come twice', asy
   t.same(tally(await sent(), ({ name, attributes }) => `${name} ${attributes[KEPT]}`), { 'GET / error': 1, 'mine me': 1, 'other error': 1 }) // the decoder fails on a repeated key
 })
 
-test('request.trace.keep() works with a recorder alone, and late children come, too', async (t) => {
+test('request.trace.keep() works with only a recorder, and late children arrive, too', async (t) => {
   const late = signal()
   const done = signal()
   const { app, sent } = await recordedApp(t, {}, (app) => {
@@ -108,7 +108,7 @@ test('request.trace.keep() works with a recorder alone, and late children come, 
   identity(t, app)
 })
 
-test('a snapshot has what was not sent, and what was open, once; and no sum can take it for a sample', async (t) => {
+test('a snapshot has everything unsent and open once, and no sum can take it for a sample', async (t) => {
   const open = signal()
   const started = signal()
   const { app, sent } = await recordedApp(t, { sampler: 0, keep: { errors: true } }, (app) => {
@@ -125,7 +125,7 @@ test('a snapshot has what was not sent, and what was open, once; and no sum can 
   let isTaken = false
   snapshot.then(() => { isTaken = true })
   for (let i = 0; i < 3; i++) await turn()
-  t.notOk(isTaken, 'it waits for what is open')
+  t.notOk(isTaken, 'it waits for open spans')
   open.give()
   await request
   t.same(await snapshot, { spans: 21, missed: 0 })
@@ -135,12 +135,12 @@ test('a snapshot has what was not sent, and what was open, once; and no sum can 
   t.same(tally(snapped, ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'why not': 21 })
   t.same(tally(snapped, ({ traceState }) => traceState), { '': 1, 'ot=x:y,vendor=1': 20 })
   t.equal(snapped.find(({ name }) => name === 'child').attributes.rows, 3)
-  t.equal(extrapolate(spans.filter(({ kind, attributes }) => kind === 'SERVER' && attributes[KEPT] !== 'snapshot')).count, 3, 'the failed ones are counted')
-  t.same(await app.lightTrace.snapshot({ seconds: 60 }), { spans: 0, missed: 0 }, 'another one finds nothing')
+  t.equal(extrapolate(spans.filter(({ kind, attributes }) => kind === 'SERVER' && attributes[KEPT] !== 'snapshot')).count, 3, 'failed ones are counted')
+  t.same(await app.lightTrace.snapshot({ seconds: 60 }), { spans: 0, missed: 0 }, 'another snapshot finds nothing')
   identity(t, app)
 })
 
-test('a snapshot reaches back as far as it is asked to', async (t) => {
+test('a snapshot reaches back as far as requested', async (t) => {
   const { app, sent } = await recordedApp(t, {}, (app) => app.get('/:when', async () => ''))
   await app.inject('/before')
   while (app.lightTrace.stats().spans.recorded < 1) await turn()
@@ -168,7 +168,7 @@ test('a child that is longer than a part of the ring is cut or left out, and the
   identity(t, app)
 })
 
-test('a collector that is away: a snapshot pushes nothing out of the buffer, and says what it missed', async (t) => {
+test('without a collector, a snapshot drops nothing from the buffer, and reports what it missed', async (t) => {
   const sink = await startSink(t)
   sink.respond = () => ({ status: 503 })
   const { app } = await recordedApp(t, { recorder: { maxBytes: 512 * 1024 }, buffer: { maxBytes: 64 * 1024, flushDelayMs: 10 }, exporter: { url: sink.url } }, (app) => app.get('/', async () => ''))
@@ -190,7 +190,7 @@ test('a collector that is away: a snapshot pushes nothing out of the buffer, and
   identity(t, app)
 })
 
-test('a flood of snapshots is one, and a flood of failures is kept by its rate', async (t) => {
+test('a flood of snapshots is one, and a flood of failures is kept up to its rate', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true, maxPerSecond: 5 } }, (app) => app.get('/', async ({ trace }, reply) => {
     trace.withSpan('child', () => {})
     return reply.code(500).send('')
@@ -205,7 +205,7 @@ test('a flood of snapshots is one, and a flood of failures is kept by its rate',
   identity(t, app)
 })
 
-test('where nothing may be kept a snapshot can be taken all the same', async (t) => {
+test('a snapshot can be taken even if nothing may be kept', async (t) => {
   const { app, sent } = await recordedApp(t, { keep: { errors: true, maxPerSecond: 0 } }, (app) => app.get('/', async ({ trace }, reply) => {
     trace.keep()
     return reply.code(500).send('')
@@ -216,7 +216,7 @@ test('where nothing may be kept a snapshot can be taken all the same', async (t)
   t.equal((await sent()).length, 20)
 })
 
-test('server errors ask for a snapshot; the next one has to wait', async (t) => {
+test('server errors trigger a snapshot, and the next one has to wait', async (t) => {
   const { app, sent } = await recordedApp(t, { recorder: { errorsPerSecond: 5 } }, (app) => {
     app.get('/fails', async (request, reply) => reply.code(500).send(''))
     app.get('/ok', async () => '')
@@ -226,7 +226,7 @@ test('server errors ask for a snapshot; the next one has to wait', async (t) => 
   await app.lightTrace.flush()
   t.equal(app.lightTrace.stats().spans.accepted, 0, 'four are too few')
   for (let i = 0; i < 20; i++) await app.inject('/fails')
-  t.ok((await app.lightTrace.snapshot()).spans > 0, 'joins the one that is under way')
+  t.ok((await app.lightTrace.snapshot()).spans > 0, 'it joins the running one')
   t.same(tally(await sent(), ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'server errors': 25 })
   for (let i = 0; i < 20; i++) await app.inject('/fails')
   // If the errors had started a second snapshot, this one would join it.
@@ -234,7 +234,7 @@ test('server errors ask for a snapshot; the next one has to wait', async (t) => 
   t.same(tally(await sent(), ({ attributes }) => attributes['light_trace.snapshot.reason']), { 'server errors': 25, 'asked for': 20 }, 'no second one')
 })
 
-test('close with a full ring: nothing of it is sent, and later ones are not recorded', async (t) => {
+test('close with a full ring sends nothing of it, and later requests are not recorded', async (t) => {
   const { app, sink } = await recordedApp(t, {}, (app) => app.get('/', async () => ''))
   const { lightTrace } = app
   for (let i = 0; i < 100; i++) await app.inject('/')
@@ -244,10 +244,10 @@ test('close with a full ring: nothing of it is sent, and later ones are not reco
   t.same(await lightTrace.snapshot(), { spans: 0, missed: 0 })
   const { spans, recorder } = lightTrace.stats()
   t.same([spans.recorded, spans.unsampled, spans.accepted, recorder.bytes], [0, 100, 0, 0])
-  t.equal(sink.requests.length, 0, 'not a byte went to the collector')
+  t.equal(sink.requests.length, 0, 'no byte went to the collector')
 })
 
-test('close sends the children of a kept request that were still to come', async (t) => {
+test('close sends late children of a kept request', async (t) => {
   const { app, sink } = await recordedApp(t, { keep: { errors: true } }, (app) => app.get('/', async ({ trace }, reply) => {
     for (let i = 0; i < 1000; i++) trace.withSpan('child', () => {})
     return reply.code(500).send('')
@@ -257,7 +257,7 @@ test('close sends the children of a kept request that were still to come', async
   t.equal(sink.spans.length, 1001)
 })
 
-test('without a recorder, or without a collector, a snapshot is empty and a line says why', async (t) => {
+test('without a recorder or a collector, a snapshot is empty and a line gives the reason', async (t) => {
   for (const trace of [{ spanProcessors: undefined, exporter: 'none' }, ...(without('sdk') ? [] : [{ recorder: true }]), { recorder: true, spanProcessors: undefined, exporter: 'none' }]) {
     const codes = []
     let started = 0
@@ -277,7 +277,7 @@ test('without a recorder, or without a collector, a snapshot is empty and a line
   }
 })
 
-test('two applications have a ring each', async (t) => {
+test('two applications have one ring each', async (t) => {
   const [a, b] = await Promise.all([1, 2].map(() => recordedApp(t, {}, (app) => app.get('/', async () => ''))))
   await a.app.inject('/')
   await b.app.inject('/')
@@ -286,7 +286,7 @@ test('two applications have a ring each', async (t) => {
   t.same([(await a.sent()).length, (await b.sent()).length], [1, 0])
 })
 
-test('a snapshot that nobody waits for keeps no process alive', async (t) => {
+test('a snapshot that is not awaited keeps no process alive', async (t) => {
   const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
     const app = Fastify()
     await app.register(lightTrace, { sampler: 0, recorder: { errorsPerSecond: 5 }, exporter: { url: 'http://127.0.0.1:9/v1/traces' } })

@@ -12,7 +12,7 @@ v8.setFlagsFromString('--allow-natives-syntax')
 // eslint-disable-next-line no-new-func -- not JavaScript but for V8
 const haveSameMap = new Function('a', 'b', 'return %HaveSameMap(a, b)')
 
-test('of what a request makes one of each is kept, with the hidden class that those of requests have at their end', async (t) => {
+test('one object of each kind in a request is kept, with the final hidden class', async (t) => {
   const seen = {}
   const { origin, collector } = await tracedApp(t, {
     routes: (app) => {

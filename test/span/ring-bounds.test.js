@@ -11,7 +11,7 @@ const { runInChild } = require('../support/child')
 
 const KEPT = 'light_trace.kept'
 
-test('the sums of children come out, of kept requests that have more of them than are held', async (t) => {
+test('estimates of children are right for kept requests with more children than are held', async (t) => {
   const REQUESTS = 200
   const { app, sent } = await recordedApp(t, { sampler: 0.1, keep: { errors: true, maxPerSecond: Infinity } }, (app) => {
     app.get('/', async ({ trace }, reply) => {
@@ -33,7 +33,7 @@ test('the sums of children come out, of kept requests that have more of them tha
   identity(t, app)
 })
 
-test('the ring takes no more memory than it may, the oldest are overwritten, and counted', async (t) => {
+test('the ring stays within its memory, and the oldest are overwritten and counted', async (t) => {
   const maxBytes = 128 * 1024
   const { app, sent } = await recordedApp(t, { recorder: { maxBytes } }, (app) => app.get('/:n', async ({ trace }) => {
     trace.withSpan('child', () => {})
@@ -53,7 +53,7 @@ test('the ring takes no more memory than it may, the oldest are overwritten, and
   t.same(requests, requests.map((_, i) => 2000 - requests.length + i), 'the last ones')
 })
 
-test('a full ring takes `maxBytes` of memory and a mebibyte at most', async (t) => {
+test('a full ring takes `maxBytes` of memory and at most one mebibyte more', async (t) => {
   const memoryOf = async (recorder) => {
     const child = runInChild(t, async ({ Fastify, lightTrace, say }, recorder) => {
       const app = Fastify()

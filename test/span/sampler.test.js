@@ -17,7 +17,7 @@ const VECTORS = [
 ]
 
 for (const [ratio, low, taken] of VECTORS) {
-  test(`a ratio of ${ratio} ${taken ? 'takes' : 'leaves'} …${low}`, async (t) => {
+  test(`a ratio of ${ratio} ${taken ? 'samples' : 'does not sample'} …${low}`, async (t) => {
     for (const high of ['00', 'ff']) { // the other 72 bits are ignored
       const traceId = '0af7651916cd43dd' + high + low
       for (const parentBased of [true, false]) {
@@ -35,7 +35,7 @@ for (const [ratio, low, taken] of VECTORS) {
   })
 }
 
-test('a parent decides where the sampler is parent-based', (t) => {
+test('the parent decides if the sampler is parent-based', (t) => {
   for (const kind of ['always_on', 'always_off', 'ratio']) {
     const sampler = samplerOf({ kind, ratio: 0.5, parentBased: true })
     t.equal(sampler.decide(contextOf('0'.repeat(31) + '1', 1), true), RECORD_AND_SAMPLE)
@@ -44,20 +44,20 @@ test('a parent decides where the sampler is parent-based', (t) => {
   t.end()
 })
 
-test('a rate limit lets a second\'s worth through, and refills with time', (t) => {
+test('a rate limit admits one second\'s worth, and refills with time', (t) => {
   const limit = new RateLimit(10)
   const taken = (at, tries) => Array.from({ length: tries }, () => limit.take(at)).filter(Boolean).length
   t.equal(taken(1000, 50), 10)
   t.equal(taken(1000, 50), 0)
   t.equal(taken(1100, 50), 1)
   t.equal(taken(1550, 50), 4)
-  t.equal(taken(99999, 50), 10, 'never more than a second\'s worth')
+  t.equal(taken(99999, 50), 10, 'never more than one second\'s worth')
   const slow = new RateLimit(0.5)
   t.same([0, 1, 1000, 2000, 2001].map((at) => slow.take(at)), [true, false, false, true, false])
   t.end()
 })
 
-test('maxSampledPerSecond bounds what a caller\'s flag can cost; the rest carries its context on', async (t) => {
+test('maxSampledPerSecond limits the cost of a caller\'s flag, and the rest still propagates its context', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { limits: { sampledPerSecond: 5 } },
@@ -79,7 +79,7 @@ test('limits.sampledPerSecond: 0 samples nothing', async (t) => {
   t.same(await collector.spans(), [])
 })
 
-test('unsampled requests still have ids, a store, children without effect and outgoing headers', async (t) => {
+test('unsampled requests still have ids, a store, inert children and outgoing headers', async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 'always_off' },
@@ -97,7 +97,7 @@ test('unsampled requests still have ids, a store, children without effect and ou
   t.match(app.lightTrace.stats().spans, { started: 2, ended: 2, unsampled: 2, accepted: 0 })
 })
 
-test('a step of an unsampled request runs under the request\'s own span, and what it returns or throws is as it was', async (t) => {
+test('a step of an unsampled request runs under the request\'s own span, and its result or error is unchanged', async (t) => {
   const boom = new Error('boom')
   const seen = {}
   const { app } = await tracedApp(t, {

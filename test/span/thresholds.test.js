@@ -26,7 +26,7 @@ const echo = (app) => {
   app.get('/fails', async (request, reply) => reply.code(500).send({ headers: request.trace.inject() }))
 }
 
-test('a ratio writes its threshold into the traces that start here and are taken, and into no others', async (t) => {
+test('a ratio writes its threshold into traces that start here and are sampled, and into no others', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 0.5 }, routes: echo })
   const { taken, left } = await both(app)
   t.ok(taken.length > 0 && left.length > 0)
@@ -37,17 +37,17 @@ test('a ratio writes its threshold into the traces that start here and are taken
   t.ok(spans.every(({ traceState }) => traceState === 'ot=th:8'), 'children too')
 })
 
-test('every digit of the threshold is there', async (t) => {
+test('the threshold has every digit', async (t) => {
   for (const [sampler, tracestate] of [[0.1, TENTH], [0.25, 'ot=th:c'], [0.01, 'ot=th:fd70a3d70a3d71'], [0.75, 'ot=th:4']]) {
     const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 'always_off' }, routes: (app) => app.get('/', { config: { trace: { sampler } } }, async () => 'ok') })
     for (let i = 0; (await collector.spans()).length === 0 && i < 5000; i++) await app.inject('/')
     const [span] = await collector.spans()
-    t.equal(span.traceState, tracestate, 'of a route\'s own ratio too')
+    t.equal(span.traceState, tracestate, 'of a route\'s own ratio, too')
     t.ok(Math.abs(probabilityOf(span.traceState) - sampler) < 1e-12)
   }
 })
 
-test('who takes all writes nothing', async (t) => {
+test('always_on and a ratio of 1 write no threshold', async (t) => {
   for (const sampler of ['always_on', 1]) {
     const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler }, routes: echo })
     t.equal((await app.inject('/')).json().headers.tracestate, undefined)
@@ -55,7 +55,7 @@ test('who takes all writes nothing', async (t) => {
   }
 })
 
-test('a caller that has decided has its trace state handed on as it came', async (t) => {
+test('a caller\'s trace state is passed on unchanged if the caller decides', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: 0.1 }, routes: echo })
   for (const tracestate of ['ot=th:8;rv:8e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense']) {
     const { headers } = (await app.inject({ url: '/', headers: { traceparent: caller(LEFT), tracestate } })).json()
@@ -65,7 +65,7 @@ test('a caller that has decided has its trace state handed on as it came', async
   t.same([...new Set((await collector.spans()).map(({ traceState }) => traceState))], ['ot=th:8;rv:8e6d1a75832a2f,a=1', 'a=1', 'ot=th:0', 'ot=nonsense', ''])
 })
 
-test('a threshold that the caller\'s own decision contradicts is taken out, and nothing else', async (t) => {
+test('a threshold that contradicts the caller\'s own decision is removed, and nothing else', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: echo })
   for (const [flags, tracestate, written] of [
     ['01', 'ot=th:fffffffffffff8', undefined], ['01', 'a=1,ot=th:fffffffffffff8;x:y', 'ot=x:y,a=1'],
@@ -79,7 +79,7 @@ test('a threshold that the caller\'s own decision contradicts is taken out, and 
 })
 
 // Other readers accept capital letters as hex digits, and use the last of two values.
-test('a caller\'s threshold that readers may take differently is taken out, and nothing else', async (t) => {
+test('an ambiguous threshold of a caller is removed, and nothing else', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, routes: echo })
   for (const [tracestate, written] of [
     ['ot=th:0;th:fffffffffffff8', undefined], ['ot=th:0;x:y;th:fffffffffffff8,a=1', 'ot=x:y,a=1'],
@@ -91,7 +91,7 @@ test('a caller\'s threshold that readers may take differently is taken out, and 
   t.notMatch((await collector.spans()).map(({ traceState }) => traceState).join(), /th:/)
 })
 
-test('a ratio that decides anew writes its own over the caller\'s, and decides by the caller\'s randomness', async (t) => {
+test('a ratio that ignores the parent replaces the caller\'s threshold, and uses the caller\'s randomness', async (t) => {
   process.env.OTEL_TRACES_SAMPLER = 'traceidratio'
   process.env.OTEL_TRACES_SAMPLER_ARG = '0.5'
   t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER; delete process.env.OTEL_TRACES_SAMPLER_ARG })
@@ -109,7 +109,7 @@ test('a ratio that decides anew writes its own over the caller\'s, and decides b
   }
 })
 
-test('always_on that decides anew does not leave a caller\'s threshold standing', async (t) => {
+test('always_on that ignores the parent removes the caller\'s threshold', async (t) => {
   process.env.OTEL_TRACES_SAMPLER = 'always_on'
   t.teardown(() => { delete process.env.OTEL_TRACES_SAMPLER })
   const { app } = await tracedApp(t, { listen: false, routes: echo })
@@ -118,7 +118,7 @@ test('always_on that decides anew does not leave a caller\'s threshold standing'
   }
 })
 
-test('keep.errors: the spans of a failed request and of its children say 1, sampled or kept; headers do not', { skip: without('keep') }, async (t) => {
+test('keep.errors: a failed request and its children have the threshold 0, sampled or kept, and headers do not', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 0.5, keep: { errors: true } },
@@ -131,7 +131,7 @@ test('keep.errors: the spans of a failed request and of its children say 1, samp
     }
   })
   await both(app)
-  t.ok((await collector.spans()).every(({ traceState }) => traceState === 'ot=th:8'), 'what did not fail has the ratio\'s')
+  t.ok((await collector.spans()).every(({ traceState }) => traceState === 'ot=th:8'), 'other spans have the ratio\'s')
   collector.reset()
   const { taken, left } = await both(app, '/fails-late')
   for (const { headers } of taken) t.equal(headers.tracestate, 'ot=th:8')
@@ -145,7 +145,7 @@ test('keep.errors: the spans of a failed request and of its children say 1, samp
   t.ok(spans.filter(({ kind }) => kind === 'INTERNAL').every(({ traceState }) => traceState === 'ot=th:0'))
 })
 
-test('keep and a caller: only the threshold of the exported span changes', { skip: without('keep') }, async (t) => {
+test('keep with a caller changes only the threshold of the exported span', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { keep: { errors: true } }, routes: echo })
   for (const [flags, randomness] of [['01', 'e0000000000000'], ['00', '80000000000000']]) {
     collector.reset()
@@ -157,7 +157,7 @@ test('keep and a caller: only the threshold of the exported span changes', { ski
   }
 })
 
-test('children beyond the 64th are there if the sampler took their request, and stand for as many as it said', { skip: without('keep') }, async (t) => {
+test('children beyond the 64th are exported if the sampler took their request, with its threshold', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false,
     trace: { sampler: 0.5, keep: { errors: true } },
@@ -172,7 +172,7 @@ test('children beyond the 64th are there if the sampler took their request, and 
   t.same(await of('child 65'), Array(taken.length).fill('ot=th:8'))
 })
 
-test('what goes on after a failed request belongs to it, in what is exported', { skip: without('keep') }, async (t) => {
+test('work after a failed request belongs to it in the export', { skip: without('keep') }, async (t) => {
   let late
   const { app, collector } = await tracedApp(t, {
     listen: false,
@@ -198,7 +198,7 @@ test('what goes on after a failed request belongs to it, in what is exported', {
   t.same([server.traceState, child.traceState], ['ot=th:0', 'ot=th:0'])
 })
 
-test('keep.slow: a slow request says 1 as well', { skip: without('keep') }, async (t) => {
+test('keep.slow: a slow request has the threshold 0, too', { skip: without('keep') }, async (t) => {
   const { app, collector } = await tracedApp(t, {
     listen: false, trace: { sampler: 0.5, keep: { slow: true }, slow: { afterMs: 0 } }, routes: (app) => app.get('/', async () => ({}))
   })
@@ -208,7 +208,7 @@ test('keep.slow: a slow request says 1 as well', { skip: without('keep') }, asyn
   t.ok(spans.every(({ traceState }) => traceState === 'ot=th:0'))
 })
 
-test('while maxSampledPerSecond drops, what it lets through has no threshold, nor what it drops', async (t) => {
+test('while maxSampledPerSecond drops, neither sampled nor dropped requests have a threshold', async (t) => {
   for (const keep of [undefined, { errors: true }]) { // both ways to start a span
     const { app, collector } = await tracedApp(t, { listen: false, trace: { limits: { sampledPerSecond: 3 }, keep }, routes: echo })
     const answers = []
@@ -217,11 +217,11 @@ test('while maxSampledPerSecond drops, what it lets through has no threshold, no
     t.ok(dropped.length > 0)
     for (const { headers } of dropped) t.equal(headers.tracestate, 'a=1')
     const servers = (await collector.spans()).filter(({ kind }) => kind === 'SERVER')
-    t.same(servers.slice(0, 3).map(({ traceState }) => traceState), new Array(3).fill('ot=th:c,a=1'), 'nothing had been dropped yet')
+    t.same(servers.slice(0, 3).map(({ traceState }) => traceState), new Array(3).fill('ot=th:c,a=1'), 'nothing was dropped yet')
   }
 })
 
-test('a rate: each request of an application has the threshold of its route at the time', async (t) => {
+test('with a rate, each request has the current threshold of its route', async (t) => {
   const { app, collector } = await tracedApp(t, { listen: false, trace: { sampler: { perSecond: 20 } }, routes: echo })
   t.equal((await app.inject('/fails')).json().headers.tracestate, 'ot=th:0', 'the first of its route')
   const answers = []
@@ -232,10 +232,10 @@ test('a rate: each request of an application has the threshold of its route at t
   const spans = await collector.spans()
   t.ok(spans.every(({ traceState }) => /^ot=th:[0-9a-f]{1,6}$/.test(traceState)))
   await app.lightTrace.tracer.startSpan('job').end()
-  t.equal((await collector.spans()).at(-1).traceState, 'ot=th:0', 'work that no request has started')
+  t.equal((await collector.spans()).at(-1).traceState, 'ot=th:0', 'work outside of a request')
 })
 
-test('in the bytes it is the same, by the template and without it', { skip: without('keep') }, async (t) => {
+test('the bytes have the same threshold, with and without the template', { skip: without('keep') }, async (t) => {
   const sink = await startSink(t)
   const { app } = await tracedApp(t, {
     listen: false,

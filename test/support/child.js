@@ -76,7 +76,7 @@ class Lines {
 
   #wake (isOver) {
     while (this.#waiting.length > 0 && this.#taken < this.all.length) this.#waiting.shift().resolve(this.all[this.#taken++])
-    if (isOver) for (const { reject } of this.#waiting.splice(0)) reject(new Error('the child is gone and says no more'))
+    if (isOver) for (const { reject } of this.#waiting.splice(0)) reject(new Error('the child has exited and sends no more messages'))
   }
 }
 

@@ -44,11 +44,11 @@ function startProgram (t, [command, ...args], { cwd, sink, env = {} }) {
     ended,
     says: (pattern) => new Promise((resolve, reject) => {
       const give = (how, value) => { clearTimeout(timer); waiting.delete(wait); how(value) }
-      const timer = setTimeout(() => give(reject, new Error(`${pattern} was not said in ${DEADLINE_MS} ms: ${text}`)), DEADLINE_MS)
+      const timer = setTimeout(() => give(reject, new Error(`${pattern} was not printed in ${DEADLINE_MS} ms: ${text}`)), DEADLINE_MS)
       const wait = () => {
         const match = pattern.exec(text)
         if (match !== null) give(resolve, match)
-        else if (isOver) give(reject, new Error(`${pattern} was not said: ${text}`))
+        else if (isOver) give(reject, new Error(`${pattern} was not printed: ${text}`))
       }
       waiting.add(wait)
       wait()

@@ -13,16 +13,16 @@ const MEMBER = /^([a-z0-9][a-z0-9_\-*/@]{0,255})=([\x20-\x2b\x2d-\x3c\x3e-\x7e]{
  * @param {[string, string][][]} calls the headers of each outgoing call
  */
 function checkStep (t, { calls: expectedCalls = 1, expect }, calls) {
-  t.equal(calls.length, expectedCalls, 'every call went out')
+  t.equal(calls.length, expectedCalls, 'every call was made')
   const parsed = calls.map((headers) => parseHeaders(t, headers))
   t.equal(new Set(parsed.map(({ traceId }) => traceId)).size, 1, 'all calls are in one trace')
-  t.equal(new Set(parsed.map(({ parentId }) => parentId)).size, expectedCalls, 'each call has a parent id of its own')
+  t.equal(new Set(parsed.map(({ parentId }) => parentId)).size, expectedCalls, 'each call has its own parent id')
   for (const call of parsed) checkCall(t, expect, call)
 }
 
 function checkCall (t, { trace, notTrace = [], kept = {}, order, members, random }, call) {
-  if (trace === 'same') t.equal(call.traceId, TRACE_ID, 'the trace goes on')
-  else t.notOk([TRACE_ID, ...notTrace].includes(call.traceId), 'the trace is a new one')
+  if (trace === 'same') t.equal(call.traceId, TRACE_ID, 'the trace continues')
+  else t.notOk([TRACE_ID, ...notTrace].includes(call.traceId), 'the trace is new')
   t.not(call.parentId, PARENT_ID, 'the parent is not the caller')
   for (const [key, value] of Object.entries(kept)) {
     t.equal(call.members.find(([name]) => name === key)?.[1], value, `member ${key.slice(0, 40)} is kept`)

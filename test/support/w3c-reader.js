@@ -40,9 +40,9 @@ function checkTracestate (value) {
     return
   }
   assert.ok(kept.length <= 512)
-  assert.equal(cleanTracestate(kept), kept, 'what goes out is valid and stays as it is')
+  assert.equal(cleanTracestate(kept), kept, 'the output is valid and stable')
   const members = readTracestate(kept) ?? []
-  assert.ok(isSubsequence(members, valid), 'members stay whole and in order')
+  assert.ok(isSubsequence(members, valid), 'members are complete and in order')
   if (value.length <= 512) assert.deepEqual(members, valid)
   checkTraceState(kept, members, value)
 }
@@ -56,7 +56,7 @@ function checkTraceState (text, members, value) {
   }
   for (const [key, given] of [[value, 'v'], ['k', value], [value.slice(0, 8), value.slice(8, 16)]]) {
     const changed = state.set(key, given)
-    if (changed !== state) assert.notEqual(readTracestate(changed.serialize()), null, 'what was set is valid')
+    if (changed !== state) assert.notEqual(readTracestate(changed.serialize()), null, 'the new value is valid')
   }
 }
 
@@ -83,7 +83,7 @@ function checkBaggage (value) {
   }
   checkSerialized(serializeBaggage(baggage))
   checkSerialized(serializeBaggage(baggage.setEntry(String(value), { value, metadata: value }).removeEntry('a')))
-  assert.equal(Object.getOwnPropertyNames(Object.prototype).length, prototypeNames, 'nobody else is touched')
+  assert.equal(Object.getOwnPropertyNames(Object.prototype).length, prototypeNames, 'no other member changes')
 }
 
 // The text follows the W3C grammar and limits, and does not change when it is parsed again.

@@ -84,6 +84,10 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
     OTEL_TRACES_EXPORTER: 'none',
     OTEL_LOGS_EXPORTER: 'console',
     OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: 'https://vendor.example/v1/logs',
+    OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'https://vendor.example/v1/metrics',
+    OTEL_EXPORTER_OTLP_METRICS_HEADERS: 'api-key=secret',
+    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'grpc',
+    OTEL_METRICS_EXPORTER: 'console',
     OTEL_SERVICE_NAME: 'shop'
   }, { port: 4319, token: null })
   t.same(env, {
@@ -92,18 +96,37 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
     OTEL_TRACES_EXPORTER: 'otlp',
     OTEL_LOGS_EXPORTER: 'otlp',
+    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: 'http/protobuf',
+    OTEL_METRICS_EXPORTER: 'otlp',
+    OTEL_METRIC_EXPORT_INTERVAL: '5000',
+    OTEL_METRIC_EXPORT_TIMEOUT: '5000',
     OTEL_SERVICE_NAME: 'shop',
     OTEL_BSP_SCHEDULE_DELAY: '100',
     OTEL_BLRP_SCHEDULE_DELAY: '100',
     LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4319',
     LIGHT_TRACE_BLOCKED_LOOP: 'true'
   })
-  t.equal(notes.length, 7)
+  t.equal(notes.length, 11)
   t.notMatch(notes.join(), /secret/)
   const own = appEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_SDK_DISABLED: 'true' }, { port: 4318, host: '::', token: 'token' })
   t.match(own.env, { OTEL_BSP_SCHEDULE_DELAY: '5000', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318', LIGHT_TRACE_VIEWER_TOKEN: 'token' })
   t.match(own.notes, [/OTEL_SDK_DISABLED/])
   t.equal(appEnvironment({ OTEL_LOGS_EXPORTER: 'none' }, { port: 1, token: null }).env.OTEL_LOGS_EXPORTER, 'none', 'the way to see no lines')
   t.same(appEnvironment({}, { port: 1, token: null }).notes, [])
+  t.end()
+})
+
+test('metrics are switched on, unless the user has switched them off', (t) => {
+  const of = (given) => {
+    const { env, notes } = appEnvironment(given, { port: 1, token: null })
+    return [env.OTEL_METRICS_EXPORTER, env.OTEL_METRIC_EXPORT_INTERVAL, env.OTEL_METRIC_EXPORT_TIMEOUT, notes.length]
+  }
+  t.same(of({}), ['otlp', '5000', '5000', 0])
+  t.same(of({ OTEL_METRICS_EXPORTER: 'none' }), ['none', undefined, undefined, 0])
+  t.same(of({ OTEL_METRICS_EXPORTER: 'prometheus' }), ['otlp,prometheus', '5000', '5000', 0], 'Prometheus goes on scraping')
+  t.same(of({ OTEL_METRIC_EXPORT_INTERVAL: '1000' }), ['otlp', '1000', '1000', 0])
+  t.same(of({ OTEL_METRIC_EXPORT_INTERVAL: '90000' }), ['otlp', '90000', '30000', 0])
+  t.same(of({ OTEL_METRIC_EXPORT_TIMEOUT: '8000' }), ['otlp', '8000', '8000', 0], 'the SDK throws for a timeout that is longer than the interval')
+  t.same(of({ OTEL_METRIC_EXPORT_INTERVAL: 'soon' }), ['otlp', 'soon', '30000', 0])
   t.end()
 })

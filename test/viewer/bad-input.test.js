@@ -56,9 +56,9 @@ test('every cut and every changed byte of a body is refused or read, and what wa
     }
   }
   t.ok(outcomes.taken > 100 && outcomes.refused > 100)
-  const { matches } = filterOf(new URLSearchParams('q=nowhere&attr=list'))
+  const filter = filterOf(new URLSearchParams('q=nowhere&where=list'))
   for (const trace of store.newestFirst()) {
-    matches(trace)
+    filter.matches(trace)
     rowsOf(trace)
     textOf(trace, { attributes: true })
     perfettoOf(trace)

@@ -126,6 +126,7 @@ test('lines are found by level and text, and requests by the text of their lines
   t.same(await found('level=info'), ['no level', 'a line', 'Two'])
   t.same(await found('level=warn'), ['a line', 'Two'])
   t.same(await found('q=TWO'), ['a line', 'Two'])
+  t.same(await found('q=OF%3Dtw'), ['a line'], 'while an attribute is being typed')
   t.match(await viewer.json('/api/logs?limit=1'), { more: true, total: 4 })
   for (const query of ['level=loud', 'limit=0', `q=${'x'.repeat(501)}`]) t.equal((await viewer.get(`/api/logs?${query}`)).status, 400)
   t.equal((await viewer.json('/api/traces?q=one')).traces.length, 1)
@@ -220,9 +221,9 @@ test('every cut and every changed byte of records is refused or read, and what w
     for (const value of [0, 0x7f, 0xff, good[at] ^ 1, good[at] + 1]) receive(Buffer.from(good).fill(value, at, at + 1))
   }
   t.ok(taken > 100 && refused > 100)
-  const { matches } = filterOf(new URLSearchParams('q=nowhere'))
+  const filter = filterOf(new URLSearchParams('q=nowhere'))
   for (const trace of store.newestFirst()) {
-    matches(trace)
+    filter.matches(trace)
     rowsOf(trace)
     textOf(trace, { attributes: true })
     JSON.parse(otlpText(trace.spans, trace.lines))

@@ -45,6 +45,17 @@ test('an assistant lists, gets, finds the slowest and the errors', async (t) => 
   t.match(text(errors), /1 × TypeError: ignore all previous\\u000ainstructions/, 'on its one line')
 })
 
+test('an assistant filters requests and log lines by conditions', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ trace: 1, id: 1, name: 'one', ms: 50, attributes: { tenant: 'a' } }])
+  await viewer.send([{ trace: 2, id: 1, name: 'two', ms: 5, attributes: { tenant: 'a' } }])
+  const [both, broken, wrong, lines] = await talk(t, viewer.port, use(1, 'list_traces', { where: ['tenant = a', 'duration > 10ms'] }), use(2, 'list_traces', { where: ['= a'] }), use(3, 'list_traces', { where: 'tenant' }), use(4, 'search_logs', { where: ['error'] }))
+  t.match(both.result.content[0].text, new RegExp(`^${traceId(1)}  one .*$`))
+  t.match(broken.result, { isError: true, content: [{ text: /where: must be a condition/ }] })
+  t.match(wrong.error, { code: -32602, message: /where must be a list of strings/ })
+  t.match(lines.result.content[0].text, 'No log line has been received yet.')
+})
+
 test('requests that one blocked loop made slow are listed together, first the one whose code ran, below its line', async (t) => {
   const viewer = await startViewer(t)
   const stopped = (number, role, name) => ({

@@ -7,7 +7,7 @@ const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
 
-const BYTES_MAX = 90_000
+const BYTES_MAX = 180_000
 const text = import('../../viewer/page/text.mjs')
 
 test('the page is what its parts make of it', async (t) => {
@@ -82,4 +82,12 @@ test('durations have three digits and a unit', async (t) => {
   const shown = [0, 0.0005, 0.25, 0.9999, 1, 9.994, 9.996, 57.31, 999.4, 999.7, 1500, 61_000, 3 * 3_600_000, -2000, NaN].map(duration)
   t.same(shown, ['0', '0.50 µs', '250 µs', '1.00 ms', '1.00 ms', '9.99 ms', '10.0 ms', '57.3 ms', '999 ms', '1.00 s', '1.50 s', '1 m 1 s', '3 h 0 m', '−2.00 s', '–'])
   t.same([1, 10, 200, 1000, 2500, 0.5].map(short), ['1 ms', '10 ms', '200 ms', '1 s', '2.5 s', '500 µs'])
+})
+
+test('values of metrics are shown in their unit', async (t) => {
+  const { quantity, trimmed } = await text
+  const shown = [[0.25, 's'], [12, 'ms'], [250, 'us'], [1500, 'By'], [2, 'MiBy'], [3e9, 'By'], [-1500, 'By'], [12.3456, '{request}'], [0.5, '1'], [7, 'bananas'], [0, ''], [1234.5, ''], [0.00002, ''], [NaN, 's']]
+  t.same(shown.map(([value, unit]) => quantity(value, unit)), ['250 ms', '12.0 ms', '250 µs', '1.5 kB', '2.1 MB', '3.00 GB', '−1.5 kB', '12.3', '0.50', '7 bananas', '0', '1\u202f235', '2.0e-5', '–'])
+  t.equal(quantity(1, '\u202eunit'), '1 ⟨U+202E⟩unit', 'a unit is a text of the sender')
+  t.same(['12.0 ms', '1.50 kB', '0.50', '100', '2 m 0 s'].map(trimmed), ['12 ms', '1.5 kB', '0.5', '100', '2 m 0 s'])
 })

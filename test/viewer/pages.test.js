@@ -110,6 +110,16 @@ test('exceptions are counted over the last ten minutes, by when they arrived', (
   t.end()
 })
 
+test('within an interval, exceptions are counted by when their requests started, in slots that fit it', async (t) => {
+  const viewer = await startViewer(t)
+  for (const [trace, at] of [[1, 0], [2, 1000], [3, 600_000]]) await viewer.send([answered(500, { trace, at, status: 2, events: [thrown('Broken')] })])
+  const { nowMs, slotMs, exceptions: [row] } = await viewer.json(`/api/exceptions?from=${START_MS}&to=${START_MS + 600_000}`)
+  t.same([nowMs, slotMs], [START_MS + 600_000, 11_000])
+  t.match(row, { count: 3, status: 500, failed: true })
+  t.same(row.histogram.map(({ count }) => count), [2, 1])
+  t.equal((await viewer.json(`/api/routes?from=${START_MS}&to=${START_MS + 36_000_000}`)).routes[0].perSecond, 3 / 36_000, 'a low rate is not zero')
+})
+
 test('a failure that turns out to be an exception is not counted twice, also not over time', (t) => {
   const { exceptions, receive, next } = withClock()
   const call = { id: 3, parent: 1, name: 'SELECT', kind: 3, status: 2, attributes: { 'error.type': '23505' } }

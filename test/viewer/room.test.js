@@ -23,9 +23,9 @@ test('nothing that an app loads requires the viewer', async (t) => {
   }
 })
 
-test('the viewer requires Node\'s modules and its own, and of the library the plugin, the search for what was meant, what a budget is and the words of the console', async (t) => {
+test('the viewer requires Node\'s modules and its own, and of the library only the plugin, the suggested names, budgets, the console\'s words and the shape of a statement', async (t) => {
   const outside = new Set(filesOf('viewer').flatMap((file) => requiresOf(file).map((name) => name.startsWith('.') ? relative(ROOT, resolve(dirname(file), name)).split(sep).join('/') : name)))
-  t.same([...outside].filter((name) => !name.startsWith('node:') && !/^viewer\b/.test(name)).sort(), ['index', 'lib/config/checks', 'lib/features/console', 'lib/features/testing/budget', 'package.json'])
+  t.same([...outside].filter((name) => !name.startsWith('node:') && !/^viewer\b/.test(name)).sort(), ['index', 'lib/config/checks', 'lib/features/console', 'lib/features/libraries/statement', 'lib/features/testing/budget', 'package.json'])
 })
 
 test('slices of one lane lie in one another or beside one another', async (t) => {

@@ -89,7 +89,7 @@ test('an app that registers light-trace itself is traced as it says', async (t) 
   const own = APP.replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { serviceName: 'mine', attributes: () => ({ tier: 'gold' }) })")
   const { app, json } = await runApp(t, { files: { 'app.js': own } })
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces?attr=tier:gold'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces?where=tier=gold'), ({ traces }) => traces.length === 1)
   t.match(traces[0], { service: 'mine', spans: 2 })
 })
 

@@ -5,6 +5,7 @@
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
+const { listMetrics, getMetric } = require('./metric-client')
 const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
@@ -12,6 +13,7 @@ const LIMIT_MAX = 100
 const SEARCHED_MAX = 500
 
 const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: `How many, ${LIMIT_DEFAULT} by default` }
+const where = { type: 'array', items: { type: 'string' }, description: 'Conditions that all hold, such as "tenant.id = a", "http.route != /health", "duration > 100ms", "!error"' }
 const route = { type: 'string', description: 'As listed, such as GET /users/:id' }
 
 const TOOLS = [
@@ -19,9 +21,8 @@ const TOOLS = [
     status: { type: 'string', description: 'error, ok, an HTTP status such as 404, or a class such as 5xx' },
     route,
     service: { type: 'string' },
-    minMs: { type: 'number', description: 'At least this many milliseconds' },
     q: { type: 'string', description: 'Text in names, attributes or messages' },
-    attr: { type: 'string', description: 'An attribute as key:value' },
+    where,
     limit
   }),
   tool('get_trace', 'One request as a tree of spans and log lines with durations, errors and, unless attributes is false, every attribute.', {
@@ -31,13 +32,21 @@ const TOOLS = [
   tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
     level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },
     q: { type: 'string', description: 'Text in the message or an attribute' },
+    where,
     limit
   }),
   tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
-  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
+  tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit }),
+  tool('list_metrics', 'Metrics of the last hour: name, kind, unit, number of series, services, attributes.', { service: { type: 'string' } }),
+  tool('get_metric', 'One metric: each series with its newest rate or value, percentiles, course over time and traces as examples.', {
+    name: { type: 'string', description: 'As listed' },
+    service: { type: 'string' },
+    by: { type: 'string', description: 'Attributes that separate series, such as http.route,error.type; the others are merged. All by default' },
+    last: { type: 'string', description: 'How far back, such as 5m; 15m by default, 1h at most' }
+  }, ['name'])
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric }
 
 class WrongArguments extends Error {}
 
@@ -63,13 +72,18 @@ function check (given, { properties, required }) {
   for (const [name, value] of Object.entries(given)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
     if (property === undefined) throw new WrongArguments(`there is no argument ${name.slice(0, 100)}`)
-    const fits = property.type === 'integer' ? Number.isInteger(value) && value >= property.minimum && value <= property.maximum : typeof value === property.type // eslint-disable-line valid-typeof
-    if (!fits) throw new WrongArguments(`${name} must be ${property.type === 'integer' ? `a whole number from ${property.minimum} to ${property.maximum}` : `a ${property.type}`}`)
+    const fits = property.type === 'array' ? Array.isArray(value) && value.every((each) => typeof each === 'string') : property.type === 'integer' ? Number.isInteger(value) && value >= property.minimum && value <= property.maximum : typeof value === property.type // eslint-disable-line valid-typeof
+    if (!fits) throw new WrongArguments(`${name} must be ${property.type === 'array' ? 'a list of strings' : property.type === 'integer' ? `a whole number from ${property.minimum} to ${property.maximum}` : `a ${property.type}`}`)
   }
 }
 
+// A list is a parameter that is repeated.
+function queryOf (given) {
+  return new URLSearchParams(Object.entries(given).flatMap(([name, value]) => [value].flat().map((each) => [name, String(each)])))
+}
+
 async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
-  const { traces, total, more } = await client.json(`/api/traces?${new URLSearchParams({ ...filters, limit: String(count) })}`)
+  const { traces, total, more } = await client.json(`/api/traces?${queryOf({ ...filters, limit: count })}`)
   if (traces.length === 0) return total === 0 ? 'No trace has been received yet.' : `No match in ${plural(total, 'trace')}.`
   return [...linesOf(traces), ...(more ? ['… and older ones'] : [])].join('\n')
 }
@@ -79,7 +93,7 @@ function getTrace (client, { id, attributes = true }) {
 }
 
 async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
-  const { lines, total, more, incomplete } = await client.json(`/api/logs?${new URLSearchParams({ ...filters, limit: String(count) })}`)
+  const { lines, total, more, incomplete } = await client.json(`/api/logs?${queryOf({ ...filters, limit: count })}`)
   if (lines.length === 0) return total === 0 ? 'No log line has been received yet.' : `No match in ${plural(total, 'line')}.`
   const shown = lines.map(({ timeMs, level, text, rest, service, trace }) =>
     `${isoTime(timeMs)}  ${(level || 'log').toUpperCase()}  ${safeText(text)}  ${safeText(rest)}  ${safeText(service)}  ${trace ?? '(no trace)'}`)

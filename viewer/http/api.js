@@ -2,17 +2,16 @@
 
 // Everything under /api/. ../api.md describes it.
 
-const { integer, required } = require('../store/parameters')
-const { filterOf, lineFilterOf } = require('../store/search')
-const { summaryOf } = require('../store/summary')
+const { integer, interval, required } = require('../store/parameters')
+const { Search, filterOf, lineFilterOf } = require('../store/search')
+const { Slices } = require('../store/slices')
+const { startOf, summaryOf } = require('../store/summary')
 
 const LIST_DEFAULT = 100
 const LIST_MAX = 500
-const SEARCH_SLICE_MS = 20
 const SEARCH_MAX_MS = 2000
 const FLAME_REQUESTS = 200
 const IMPORT_IDS_MAX = 100
-const LINES_SLICE = 500
 // More rows than a screen shows, as viewer/page/trace.mjs requests them. A large trace is shown before all of it is read.
 const FIRST_ROWS = 150
 
@@ -45,11 +44,15 @@ class Api {
     if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
     switch (path) {
       case '/api/traces': return sendJson(response, await this.#list(query))
-      case '/api/routes': return sendJson(response, this.#routes.list())
+      case '/api/traces/overview': return sendJson(response, await require('../statistics/overview').overviewOf(this.#store, query))
+      case '/api/routes': return sendJson(response, await this.#routesOf(query))
       case '/api/routes/flame': return sendJson(response, this.#flame(query))
       case '/api/logs': return sendJson(response, await this.#logs(query))
       case '/api/compare': return sendJson(response, this.#compare(query))
-      case '/api/exceptions': return sendJson(response, this.#exceptions.list())
+      case '/api/exceptions': return sendJson(response, await this.#exceptionsOf(query))
+      case '/api/metrics': return sendJson(response, this.#viewer.metrics.list())
+      case '/api/metrics/data': return sendJson(response, orNotFound(await this.#viewer.metrics.data(query), 'no metric of this name is held'))
+      case '/api/metrics/overview': return sendJson(response, await this.#viewer.metrics.overview(query))
       case '/api/stats': return sendJson(response, this.#viewer.stats())
       case '/api/export': return this.#export(response, query)
       case '/api/events':
@@ -115,47 +118,35 @@ class Api {
     return another === undefined ? { found } : { problem: 'more than one trace begins with this' }
   }
 
-  // Searches in slices, so that the viewer can receive spans in between.
   async #list (query) {
-    const filter = filterOf(query)
     const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
-    const before = integer(query, 'before', 0, Number.MAX_SAFE_INTEGER) ?? Infinity
+    const before = integer(query, 'before', 0, Number.MAX_SAFE_INTEGER)
     const result = { traces: [], more: false, total: this.#store.size, matched: 0 }
-    const startedAt = performance.now()
-    let sliceAt = startedAt
-    for (const trace of this.#store.newestFirst(before)) {
-      const now = performance.now()
-      if (now - sliceAt > SEARCH_SLICE_MS) {
-        if (now - startedAt > SEARCH_MAX_MS) return { ...result, more: true, incomplete: true, before: trace.order + 1 }
-        await new Promise(setImmediate)
-        sliceAt = performance.now()
-      }
-      if (!filter.matches(trace)) continue
-      if (result.traces.length === limit) {
-        result.more = true
-        break
-      }
+    const search = new Search(this.#store, filterOf(query), { before, maxMs: SEARCH_MAX_MS })
+    for await (const trace of search) {
+      result.more = result.traces.length === limit
+      if (result.more) break
       result.traces.push(summaryOf(trace))
     }
     result.matched = result.traces.length
-    return result
+    return search.stoppedBefore === null ? result : { ...result, more: true, incomplete: true, before: search.stoppedBefore }
   }
 
-  // Searches in slices, too, newest lines first.
+  // Newest lines first.
   async #logs (query) {
     const { lineJson } = require('../views/log-lines')
     const matches = lineFilterOf(query)
     const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
     const found = []
     const result = { lines: [], more: false, total: this.#store.lines.size }
-    const startedAt = performance.now()
-    for (const [index, line] of this.#store.lines.newestFirst().entries()) {
-      if (index % LINES_SLICE === LINES_SLICE - 1) {
-        await new Promise(setImmediate)
-        if (performance.now() - startedAt > SEARCH_MAX_MS) {
+    const slices = new Slices()
+    for (const line of this.#store.lines.newestFirst()) {
+      if (slices.isDue) {
+        if (slices.tookMs > SEARCH_MAX_MS) {
           result.incomplete = true
           break
         }
+        await slices.rest()
       }
       if (!matches(line)) continue
       result.more = found.length === limit
@@ -172,9 +163,21 @@ class Api {
     return { order, ...require('../views/log-lines').placeOf(line), span: line.spanId || null, ...require('../views/span-panel').linePanelOf(line, { full: query.has('full') }) }
   }
 
+  #routesOf (query) {
+    const within = interval(query, Date.now())
+    return within === null ? this.#routes.list() : require('../statistics/replay').routesWithin(this.#store, within, Date.now())
+  }
+
+  #exceptionsOf (query) {
+    const within = interval(query, Date.now())
+    return within === null ? this.#exceptions.list() : require('../statistics/replay').exceptionsWithin(this.#store, within, Date.now())
+  }
+
   #flame (query) {
     const { flameOf } = require('../views/merge')
-    const requests = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, FLAME_REQUESTS)
+    const { fromMs, toMs } = interval(query, Date.now()) ?? { fromMs: -Infinity, toMs: Infinity }
+    const held = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, Infinity)
+    const requests = held.filter(({ trace }) => startOf(trace) >= fromMs && startOf(trace) <= toMs).slice(0, FLAME_REQUESTS)
     const root = flameOf(requests)
     if (root === null) throw new NotFound('no request of this route is held')
     return { route: query.get('route'), service: root.service, requests: requests.length, root }
@@ -196,13 +199,11 @@ class Api {
 
   async #export (response, query) {
     const { otlpText } = require('../views/otlp-json')
-    const filter = filterOf(query)
+    const search = new Search(this.#store, filterOf(query))
     let left = integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER) ?? Infinity
     response.writeHead(200, { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', ...asFile('traces.jsonl') })
-    for (const trace of this.#store.newestFirst()) {
-      if (response.destroyed || left === 0) break
-      if (!filter.matches(trace)) continue
-      left--
+    for await (const trace of search) {
+      if (response.destroyed || left-- === 0) break
       if (!response.write(`${otlpText(trace.spans, trace.lines)}\n`)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
     }
     response.end()
@@ -217,6 +218,11 @@ class Api {
     this.#viewer.receiver.received.imported += counts.spans
     sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
   }
+}
+
+function orNotFound (answer, problem) {
+  if (answer === null) throw new NotFound(problem)
+  return answer
 }
 
 function firstOf (store, choose) {

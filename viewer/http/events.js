@@ -32,6 +32,7 @@ class Events {
   #aliveTimer = null
   #sentVersion = -1
   #dirty = false
+  #hasMetrics = false
 
   /** @param {{ store, statistics: { version: number }[], stats: () => object }} viewer */
   constructor ({ store, statistics, stats }) {
@@ -40,6 +41,7 @@ class Events {
     this.#stats = stats
     store.on('change', (trace) => this.#change(trace))
     store.on('lines', () => this.#lines())
+    store.on('metrics', () => { this.#hasMetrics = this.#dirty = true })
     store.on('evict', (trace) => this.#changed.delete(trace))
   }
 
@@ -129,6 +131,10 @@ class Events {
       this.#dirty = false
       const stats = this.#stats()
       for (const client of this.#clients) this.#send(client, 'stats', stats)
+    }
+    if (this.#hasMetrics) {
+      this.#hasMetrics = false
+      for (const client of this.#clients) this.#send(client, 'metrics', {})
     }
     const version = this.#statistics.reduce((sum, each) => sum + each.version, 0)
     if (version === this.#sentVersion) return

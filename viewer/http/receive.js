@@ -12,7 +12,12 @@ const JSON_TYPE = 'application/json'
 const RETRY_AFTER_SECONDS = '1'
 
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' }
-const PARTIAL_MESSAGE = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
+const OF_A_TRACE = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
+const PARTIAL_MESSAGES = {
+  traces: OF_A_TRACE,
+  logs: OF_A_TRACE,
+  metrics: 'the viewer drops points that break the rules of their kind, values that are not finite, and series beyond 2,000 or its memory'
+}
 
 class Receiver {
   #store
@@ -50,7 +55,7 @@ class Receiver {
    * @param {'traces' | 'metrics' | 'logs'} signal
    * @param {Buffer} body
    * @param {boolean} isJson OTLP JSON; otherwise protobuf
-   * @returns {number} how many spans or log records were dropped @throws Malformed
+   * @returns {number} how many spans, log records or points were dropped @throws Malformed
    */
   take (signal, body, isJson) {
     const dropped = this.#take(signal, body, isJson)
@@ -59,12 +64,18 @@ class Receiver {
   }
 
   #take (signal, body, isJson) {
-    if (signal === 'metrics') {
-      this.received.metrics++
-      return 0
-    }
     const otlp = isJson ? fromJson(body, signal) : body
-    return signal === 'logs' ? this.#takeLines(otlp) : this.#takeSpans(otlp)
+    switch (signal) {
+      case 'logs': return this.#takeLines(otlp)
+      case 'metrics': return this.#takeMetrics(otlp)
+      default: return this.#takeSpans(otlp)
+    }
+  }
+
+  #takeMetrics (otlp) {
+    const dropped = this.#store.receiveMetrics(otlp)
+    this.received.metrics++
+    return dropped
   }
 
   #takeSpans (otlp) {
@@ -102,28 +113,29 @@ class Receiver {
 }
 
 function fromJson (body, signal) {
-  const { requestFromJson, logsFromJson } = require('../otlp/json-request')
   let json
   try {
     json = JSON.parse(body.toString())
   } catch (error) {
     throw new Malformed(`the body is not JSON: ${error.message.slice(0, 200)}`)
   }
+  if (signal === 'metrics') return require('../otlp/json-metrics').metricsFromJson(json)
+  const { requestFromJson, logsFromJson } = require('../otlp/json-request')
   return signal === 'logs' ? logsFromJson(json) : requestFromJson(json)
 }
 
 function answer (response, type, signal, dropped) {
-  if (type === PROTOBUF) return send(response, 200, type, responseOf(dropped))
-  send(response, 200, type, JSON.stringify(dropped === 0 ? {} : { partialSuccess: { [REJECTED[signal]]: String(dropped), errorMessage: PARTIAL_MESSAGE } }))
+  if (type === PROTOBUF) return send(response, 200, type, responseOf(dropped, signal))
+  send(response, 200, type, JSON.stringify(dropped === 0 ? {} : { partialSuccess: { [REJECTED[signal]]: String(dropped), errorMessage: PARTIAL_MESSAGES[signal] } }))
 }
 
 // ExportTraceServiceResponse { partial_success = 1 { rejected_spans = 1; error_message = 2 } }, and the same for the other signals
-function responseOf (dropped) {
+function responseOf (dropped, signal = 'traces') {
   const message = new Message()
   if (dropped !== 0) {
     const inner = new Message()
     inner.varint(1, dropped)
-    inner.text(2, PARTIAL_MESSAGE)
+    inner.text(2, PARTIAL_MESSAGES[signal])
     message.message(1, inner)
   }
   return message.finish()

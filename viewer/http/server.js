@@ -7,6 +7,7 @@ const http = require('node:http')
 const { TraceStore } = require('../store/trace-store')
 const { RouteStatistics } = require('../statistics/routes')
 const { Exceptions } = require('../statistics/exceptions')
+const { MetricStatistics } = require('../statistics/metrics')
 const { BadParameter } = require('../store/parameters')
 const { Malformed } = require('../otlp/proto-reader')
 const { Bodies, Refused } = require('./body')
@@ -45,6 +46,7 @@ class Viewer {
     this.store = new TraceStore({ maxBytes })
     this.routes = new RouteStatistics(this.store, { onRepeats: (route, repeats) => this.say?.(`${safeText(route, NAME_MAX)} makes ${repeatText(repeats, duration)}`) })
     this.exceptions = new Exceptions(this.store)
+    this.metrics = new MetricStatistics(this.store)
     this.bodies = new Bodies()
     this.receiver = new Receiver(this.store, this.bodies)
     this.events = new Events({ store: this.store, statistics: [this.routes, this.exceptions], stats: () => this.stats() })
@@ -100,6 +102,7 @@ class Viewer {
       refused: receiver.refused,
       dropped: { spans: Object.values(store.dropped).reduce((sum, count) => sum + count, 0), reasons: store.dropped },
       lines: { held: store.lines.size, received: store.lines.received, dropped: store.lines.dropped },
+      metrics: store.metrics.stats,
       duplicates: store.duplicates,
       evicted: store.evicted,
       orphans: store.orphans,

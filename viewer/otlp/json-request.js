@@ -217,4 +217,6 @@ function enumeration (message, field, value, name, prefix, names) {
   message.varint(field, number)
 }
 
-module.exports = { requestFromJson, logsFromJson }
+module.exports = {
+  requestFromJson, logsFromJson, requestOf, text, attributes, id, time, integer, natural, enumeration, listOf, object, present, INT64, UINT64
+}

@@ -9,8 +9,8 @@ const { ProtoReader, BYTES } = require('./proto-reader')
 const { readKeyValue, readAnyValue, checkKeyValue, checkAnyValue } = require('./attributes')
 const { idOf, millisecondsOf } = require('./span-facts')
 const { nanoOf } = require('./span-detail')
+const { LEVELS } = require('./names')
 
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // four severity numbers each, starting at 1
 const SEVERITY_MAX = 24
 
 /** Reads the facts that are needed when a record arrives, and checks the rest of it. @throws Malformed */

@@ -66,6 +66,14 @@ class ProtoReader {
     return field
   }
 
+  /** Reads the next number of a packed list of varints. @returns {boolean} false at the end */
+  nextPacked () {
+    if (this.at >= this.end) return false
+    this.#varint()
+    this.wire = VARINT
+    return true
+  }
+
   /** Moves this reader to another part of the bytes. */
   over (from, to) {
     this.at = from

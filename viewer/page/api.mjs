@@ -34,7 +34,7 @@ export function query (params = {}) {
   return text === '' ? '' : `?${text}`
 }
 
-const EVENTS = ['hello', 'traces', 'routes', 'stats', 'logs', 'reset']
+const EVENTS = ['hello', 'traces', 'routes', 'stats', 'logs', 'metrics', 'reset']
 
 /**
  * A connection for the server's events. If it breaks, the browser reconnects. If the server refuses it, the browser gives up, and this

@@ -12,7 +12,7 @@ export function compareView ({ app, host, params }) {
   const [a, b] = [params.get('a') ?? '', params.get('b') ?? '']
   const head = h('div.view-head', null)
   const grid = h('div', { class: 'grid compare', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A is slower or faster by'].map((name, index) =>
+    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A minus B'].map((name, index) =>
       h('div', { role: 'columnheader', class: ['name', 'num', 'num', 'change'][index] }, name))))
   let rows = []
   let most = 1
@@ -29,7 +29,7 @@ export function compareView ({ app, host, params }) {
       rows = data.rows
       most = Math.max(0.001, ...rows.map(({ aMs, bMs }) => Math.abs(aMs - bMs)))
       head.replaceChildren(
-        h('div.title', null, iconButton('back', 'Back to the request', () => app.go(`/traces/${encodeURIComponent(data.a.id)}`)), h('h1', null, b === '' ? 'Beside the median request of its route' : 'Two requests')),
+        h('div.title', null, iconButton('back', 'Back to the request', () => app.go(`/traces/${encodeURIComponent(data.a.id)}`)), h('h1', null, b === '' ? 'Compared with the median request of its route' : 'Two requests compared')),
         side('A', data.a), side('B', data.b))
       grid.setAttribute('aria-rowcount', rows.length + 1)
       list.update(rows.length)
@@ -37,7 +37,7 @@ export function compareView ({ app, host, params }) {
       select(0)
     } catch (error) {
       grid.hidden = true
-      head.replaceChildren(h('div.nothing', null, h('h1', null, 'There is nothing to compare with'), h('p', null, error.message), a === '' ? '' : h('a', { href: `/traces/${encodeURIComponent(a)}` }, 'Back to the request')))
+      head.replaceChildren(h('div.nothing', null, h('h1', null, 'Nothing to compare with'), h('p', null, error.message), a === '' ? '' : h('a', { href: `/traces/${encodeURIComponent(a)}` }, 'Back to the request')))
     }
   }
 

@@ -31,7 +31,10 @@ const ICONS = {
   pause: 'M5.5 3.5v9M10.5 3.5v9',
   play: 'M5 3.5v9l7-4.5Z',
   search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3.5 3.5',
+  up: 'm4 10 4-4 4 4',
+  down: 'm4 6 4 4 4-4',
   help: 'M6 6a2 2 0 1 1 2.8 1.8c-.5.3-.8.7-.8 1.4M8 11.6v.2',
+  clock: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3l2 1.5',
   load: 'M8 10V2M5 5l3-3 3 3M3 13h10'
 }
 const SVG = 'http://www.w3.org/2000/svg'

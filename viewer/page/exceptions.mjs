@@ -27,7 +27,7 @@ export function exceptionsView ({ app, host, params }) {
   let loading = false
   let typing
   app.title('Exceptions')
-  host.append(viewHead('Exceptions', 'One row for each service, type, place and message, ignoring numbers and ids. The bars show the last ten minutes.'),
+  host.append(viewHead('Exceptions', `One row for each service, type, place and message, ignoring numbers and ids. The bars show the ${Object.keys(app.interval).length > 0 ? 'chosen time' : 'last ten minutes'}.`),
     h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')), Object.values(selects), found), body)
   input.value = filter.q
   load()
@@ -44,7 +44,7 @@ export function exceptionsView ({ app, host, params }) {
     if (loading) return
     loading = true
     try {
-      data = await get('/api/exceptions')
+      data = await get('/api/exceptions', app.interval)
       draw()
     } finally {
       loading = false

@@ -25,7 +25,7 @@ function runsOf (rows, belongs) {
 }
 
 function isAlike (first, row) {
-  return isPlainCall(first) && isPlainCall(row) && nameOf(first) === nameOf(row) && ['depth', 'kind', 'service'].every((key) => first[key] === row[key])
+  return isPlainCall(first) && isPlainCall(row) && nameOf(first) === nameOf(row) && ['depth', 'kind', 'service', 'statement'].every((key) => first[key] === row[key])
 }
 
 function isPlainCall ({ below, kind, status, events, afterResponse, neverEnded, calls }) {

@@ -6,8 +6,8 @@ import { duration, plural } from './text.mjs'
 const SLOTS_MIN = 18
 
 /** @param {{ histogram: { atMs, counts: number[], errors: number }[] }} route */
-export function heat (route, { buckets, slotMs, nowMs, slots }, { width = 180, height = 28 } = {}) {
-  const canvas = h('canvas', { class: 'heat', role: 'img', 'aria-label': spoken(route, buckets), style: { width: `${width}px`, height: `${height}px` } })
+export function heat (route, { buckets, slotMs, nowMs, slots, isNarrowed }, { width = 180, height = 28 } = {}) {
+  const canvas = h('canvas', { class: 'heat', role: 'img', 'aria-label': spoken(route, buckets, isNarrowed), style: { width: `${width}px`, height: `${height}px` } })
   const scale = window.devicePixelRatio || 1
   canvas.width = width * scale
   canvas.height = height * scale
@@ -45,11 +45,11 @@ export function slotsOf ({ routes, slotMs, nowMs }) {
   return Math.max(SLOTS_MIN, Math.floor(nowMs / slotMs) - Math.floor(first / slotMs) + 1)
 }
 
-function spoken ({ histogram }, buckets) {
+function spoken ({ histogram }, buckets, isNarrowed) {
   const sums = new Array(buckets.length + 1).fill(0)
   for (const { counts } of histogram) for (const [bucket, number] of counts.entries()) sums[bucket] += number
   const parts = sums.flatMap((number, bucket) => number === 0
     ? []
     : [`${plural(number, 'request')} ${bucket < buckets.length ? `up to ${duration(buckets[bucket])}` : `over ${duration(buckets.at(-1))}`}`])
-  return `Latency in the last ten minutes: ${parts.join(', ') || 'no requests'}`
+  return `Latency ${isNarrowed ? 'over time' : 'in the last ten minutes'}: ${parts.join(', ') || 'no requests'}`
 }

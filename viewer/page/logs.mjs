@@ -2,12 +2,12 @@
 
 import { get, query } from './api.mjs'
 import { button, h, icon, say, scrolling } from './dom.mjs'
+import { LINE_HINTS, searchField } from './filter.mjs'
 import { linePanel } from './log-panel.mjs'
 import { logRows } from './log-rows.mjs'
 import { plural } from './text.mjs'
 
 const LOAD = 300
-const TYPING_MS = 200
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The level of a line, in the level's colour. */
@@ -23,11 +23,11 @@ export function levelSelect (value, changed, last) {
 }
 
 export function logsView ({ app, host, params }) {
-  const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '' }
+  const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
   const shown = { every: params.get('every') ?? '', line: params.get('line') ?? '' }
   const found = h('span.quiet', null)
   const body = scrolling('Logs')
-  const input = h('input', { type: 'search', placeholder: 'Search lines', 'aria-label': 'Search lines', autocomplete: 'off', spellcheck: 'false', oninput: typed })
+  const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
   const panel = linePanel(() => show(''))
   const list = logRows(body, { show, address: (line) => addressOf({ ...shown, line }) })
   const switcher = button('Every line', switchEvery, { title: 'Show both lines that Fastify writes for a request' })
@@ -35,31 +35,21 @@ export function logsView ({ app, host, params }) {
   let paused = false
   let loading = false
   let again = false
-  let typing
-  input.value = filter.q
   app.title('Logs')
   host.append(h('h1.sr', null, 'Logs'),
-    h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')),
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), switcher, pauser), h('div.trace-body', null, body, panel.element))
+    h('div.tools', null, search.field,
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), switcher, pauser, search.chips), h('div.trace-body', null, body, panel.element))
   drawPauser()
   drawSwitcher()
   load()
 
   return {
     follow: {},
-    search: () => { input.focus(); input.select() },
+    search: search.focus,
     focus: () => body.focus(),
-    close: () => clearTimeout(typing),
+    close: search.close,
     live: (event) => !paused && ['logs', 'hello', 'greeting', 'reset'].includes(event) && load(),
     key: (event) => event.key === 'p' ? pause() : event.key === 'Escape' ? shown.line !== '' && show('') : list.key(event, shown.line !== '')
-  }
-
-  function typed () {
-    clearTimeout(typing)
-    typing = setTimeout(() => {
-      filter.q = input.value.trim()
-      changed()
-    }, TYPING_MS)
   }
 
   function changed () {
@@ -111,7 +101,7 @@ export function logsView ({ app, host, params }) {
     loading = true
     const startedAt = performance.now()
     try {
-      draw(await get('/api/logs', { ...filter, limit: LOAD }))
+      draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD }))
     } finally {
       loading = false
     }

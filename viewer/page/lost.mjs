@@ -18,6 +18,13 @@ const REASONS = {
   buffer_full: 'the app created spans faster than it could send them'
 }
 
+const METRIC_REASONS = {
+  series: 'there are 2,000 series, or no memory for more',
+  malformed: 'the point breaks the rules of its kind, or is too large',
+  not_finite: 'the value is infinite or not a number',
+  evicted: 'slots of 10 seconds that were removed to make room for newer ones'
+}
+
 export function lostView ({ app, host }) {
   const body = scrolling('Lost', true)
   app.title('Lost')
@@ -38,6 +45,8 @@ export function lostView ({ app, host }) {
         ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
         ['Log lines stored', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
         ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
+        ['Metrics stored', `${count(stats.metrics.series)} series`, `of ${count(stats.metrics.points)} points received, ${bytes(stats.metrics.bytes)}`],
+        ...reasons('Points and slots of metrics dropped', Object.values(stats.metrics.dropped).reduce((sum, number) => sum + number, 0), stats.metrics.dropped, METRIC_REASONS),
         ['Traces removed to make room', count(stats.evicted.traces), 'the oldest first, always whole traces'],
         ['Spans that arrived after their trace was removed', count(stats.evicted.after), 'they start the trace again']
       ]),
@@ -62,9 +71,9 @@ export function lostView ({ app, host }) {
   }
 }
 
-function reasons (label, total, byReason) {
+function reasons (label, total, byReason, texts = REASONS) {
   return [[label, count(total), total === 0 ? '' : 'by reason:'], ...Object.entries(byReason).filter(([, number]) => number > 0).map(([reason, number]) =>
-    [h('span.indent', null, line(reason.replaceAll('_', ' '), 60)), count(number), REASONS[reason] ?? ''])]
+    [h('span.indent', null, line(reason.replaceAll('_', ' '), 60)), count(number), texts[reason] ?? ''])]
 }
 
 function figures (caption, rows) {

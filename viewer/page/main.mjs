@@ -2,6 +2,7 @@
 
 import { liveConnection } from './api.mjs'
 import { h, say } from './dom.mjs'
+import { intervalControl } from './interval.mjs'
 import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
 import { requestsView } from './requests.mjs'
@@ -11,6 +12,7 @@ import { exceptionsView } from './exceptions.mjs'
 import { compareView } from './compare.mjs'
 import { logsView } from './logs.mjs'
 import { lostView } from './lost.mjs'
+import { metricsView } from './metrics.mjs'
 
 // Addresses are permanent: each can be reloaded and shared.
 const VIEWS = [
@@ -21,10 +23,13 @@ const VIEWS = [
   [/^\/compare$/, compareView],
   [/^\/lost$/, lostView],
   [/^\/logs$/, logsView],
+  [/^\/metrics$/, metricsView],
   [/^\//, requestsView]
 ]
 
 const main = document.getElementById('main')
+const time = intervalControl((interval) => app.narrow(interval))
+document.getElementById('state').before(time.element)
 let view
 let address
 
@@ -33,8 +38,17 @@ const app = {
   ahead: undefined, // the first rows of a trace, if the page was loaded with them
   /** Goes to an address of the page. */
   go (path) {
-    history.pushState({ inside: true }, '', path)
+    history.pushState({ inside: true }, '', time.carried(path))
     open()
+  },
+  /** The parameters of the time interval, for requests to the server: { last }, { from, to } or {}. */
+  get interval () { return time.params },
+  /** Opens the page again, with another time interval. */
+  narrow (interval) {
+    time.set(interval)
+    const params = new URLSearchParams(location.search)
+    for (const name of ['from', 'to', 'last']) params.delete(name)
+    app.go(`${location.pathname}${params.size > 0 ? `?${params}` : ''}`)
   },
   /** Goes back to the previous view, or to the requests if the user came from another site. */
   back () {
@@ -43,7 +57,7 @@ const app = {
   },
   /** Changes the address to match the open view, which has already changed. */
   rename (path) {
-    history.replaceState(history.state, '', path)
+    history.replaceState(history.state, '', time.carried(path))
     address = location.pathname + location.search
   },
   title (text) {
@@ -72,10 +86,11 @@ function open () {
   address = location.pathname + location.search
   view?.close?.()
   main.replaceChildren()
+  time.read(location)
   const [format, make] = VIEWS.find(([format]) => format.test(location.pathname))
   const page = { app, host: main, params: new URLSearchParams(location.search), id: safeDecode(format.exec(location.pathname)[1]) }
   view = make(page)
-  chrome.current(location.pathname)
+  chrome.current(location.pathname, time.carried)
   if (view.follow) live.follow(view.follow)
 }
 
@@ -98,7 +113,7 @@ document.addEventListener('click', (event) => {
 
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-  if (document.querySelector('dialog[open]') !== null) return
+  if (document.querySelector('dialog[open], :popover-open') !== null) return
   const typing = event.target.closest?.('input, select, textarea') !== null
   if (event.key === 'Escape' && typing) {
     event.target.blur()
@@ -106,7 +121,7 @@ document.addEventListener('keydown', (event) => {
     return
   }
   if (typing) return
-  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs') }[event.key]
+  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs'), 5: () => app.go('/metrics') }[event.key]
   if (act !== undefined) {
     event.preventDefault()
     return act()

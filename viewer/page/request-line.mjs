@@ -1,5 +1,6 @@
 // One request in one line: status, method, route, path and notes. The list uses all of it, and the head of a trace uses parts.
 
+import { query } from './api.mjs'
 import { h } from './dom.mjs'
 import { clock, count, duration, line, plural } from './text.mjs'
 
@@ -8,17 +9,17 @@ export function requestCells (trace) {
   return [
     cell('time', clock(trace.startMs)),
     cell('status', statusBadge(trace)),
-    cell('what', ...requestName(trace), whyOf(trace)),
+    cell('what', h('span.request', null, ...requestName(trace)), whyOf(trace)),
     cell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', null, ` +${trace.services.length - 1}`) : ''),
     cell('took', h('span', { class: 'length', style: { '--part': lengthOf(trace.durationMs) } }), h('span', null, duration(trace.durationMs))),
     cell('spans', count(trace.spans)),
-    cell('flags', ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label)))
+    cell('flags', ...flagsOf(trace, { tabindex: '-1' }))
   ]
 }
 
-// What went wrong, if the row has room for it.
-function whyOf ({ error }) {
-  return error !== null && h('bdi.why', null, h('span.bad', null, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
+// What went wrong. An error of a request that has not failed, such as a 409, is not red.
+function whyOf ({ error, state }) {
+  return error !== null && h('bdi.why', null, h('span', { class: state === 'error' ? 'bad' : 'mild' }, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
 }
 
 /** The length of the bar for a duration, on a logarithmic scale from 0.1 ms to 100 s. */
@@ -28,7 +29,7 @@ function lengthOf (ms) {
 
 export function statusBadge ({ status, state }) {
   if (status === null || status === undefined) return h('span', { class: `code ${state === 'error' ? 'c5' : 'c0'}` }, state === 'error' ? 'error' : 'ok')
-  const kind = state === 'error' ? 'c5' : `c${Math.floor(status / 100)}`
+  const kind = state === 'error' ? 'c5' : `c${Math.min(4, Math.floor(status / 100))}`
   return h('span', { class: `code ${kind}` }, String(status), state === 'error' && status < 500 ? h('span.sr', null, ' failed') : '')
 }
 
@@ -45,15 +46,28 @@ export function requestName (trace) {
   return [h('span.method', null, trace.kind.toLowerCase()), h('bdi.route', null, line(trace.name || 'no name'))]
 }
 
-/** Notes about a trace, each with a short label and a sentence. */
-export function flagsOf (trace) {
-  const { blocked } = trace
+/** Notes about a trace. A note about one span is a link to that span, whose panel has the details. */
+export function flagsOf (trace, props) {
+  return notesOf(trace).map(([label, title, span]) => span === undefined
+    ? h('span', { class: 'flag', title }, label)
+    : h('a', { class: 'flag', title, href: `/traces/${encodeURIComponent(trace.id)}${query({ span })}`, 'data-span': span, ...props }, label))
+}
+
+// Each has a short label, a sentence, and the id of the span that it is about.
+function notesOf (trace) {
+  const { blocked, repeats } = trace
   return [
-    blocked !== null && [blocked.role === 'culprit' ? 'blocked the loop' : 'loop blocked', `For ${duration(blocked.ms)} ${line(blocked.place)}`],
-    !trace.root && ['no root', 'The root span has not been received'],
-    trace.errors > 0 && trace.state === 'ok' && [`${count(trace.errors)} failed inside`, 'The request did not fail'],
-    trace.orphans > 0 && [`${count(trace.orphans)} ${trace.orphans === 1 ? 'orphan' : 'orphans'}`, `${plural(trace.orphans, 'span')} whose parent was not received`],
-    trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} that came over two seconds after the root`],
-    trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `${plural(trace.dropped, 'span')} that the viewer did not keep`]
+    blocked !== null && [blocked.role === 'culprit' ? 'blocked the loop' : 'loop blocked', `The event loop was blocked for ${duration(blocked.ms)} ${line(blocked.place)}`.trim(), blocked.span],
+    repeats !== null && [`${count(repeats.count)} × ${line(repeats.shape, 40)}`, repeatText(repeats), repeats.span],
+    !trace.root && ['no root', 'The root span was not received'],
+    trace.errors > 0 && trace.state === 'ok' && [`${count(trace.errors)} failed inside`, 'The request itself did not fail'],
+    trace.orphans > 0 && [`${count(trace.orphans)} ${trace.orphans === 1 ? 'orphan' : 'orphans'}`, `The parent of ${plural(trace.orphans, 'span')} was not received`],
+    trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} arrived more than two seconds after the root`],
+    trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `The viewer did not keep ${plural(trace.dropped, 'span')}`]
   ].filter(Boolean)
+}
+
+/** The same sentence as in the terminal. */
+export function repeatText ({ shape, count: calls, savedMs }) {
+  return `${plural(calls, 'call')} in sequence: ${line(shape)}${savedMs > 0 ? `; batching them could save up to ${duration(savedMs)}` : ''}`
 }

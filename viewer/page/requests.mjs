@@ -1,8 +1,9 @@
 // Shows requests as they arrive, with failed requests first. The server filters them. The page keeps the newest ones and sorts them.
 
 import { get, query } from './api.mjs'
-import { button, h, icon, say } from './dom.mjs'
+import { afterPaint, button, h, icon, say } from './dom.mjs'
 import { filterBar, filterOf, filterParams } from './filter.mjs'
+import { overview } from './overview.mjs'
 import { whenReleased } from './pointer.mjs'
 import { requestCells } from './request-line.mjs'
 import { count, duration, line, plural } from './text.mjs'
@@ -30,28 +31,34 @@ export function requestsView ({ app, host, params }) {
   let advice = [] // reasons why no requests arrive
   let cursor // order of the oldest trace that was loaded without gaps; older traces were not requested
 
+  const wanted = () => ({ ...filterParams(filter), ...app.interval })
   const bar = filterBar(filter, changed)
+  const chart = overview({ app, params: wanted, loaded: ({ fromMs }) => app.interval.last && leave(fromMs) })
   const tools = h('div.tools', null)
   const grid = h('div', {
     class: 'grid requests', role: 'grid', tabindex: '0', 'aria-label': 'Requests', 'aria-colcount': '7', onkeydown: onKey
   }, heading())
   const note = h('div.note', null)
   app.title('')
-  host.append(h('h1.sr', null, 'Requests'), bar.element, tools, grid, note)
+  host.append(h('h1.sr', null, 'Requests'), bar.element, chart.element, tools, grid, note)
   const list = virtualRows(grid, { rowHeight: () => cssNumber(grid, '--row'), render })
   load()
 
   const view = {
-    follow: filterParams(filter),
+    follow: wanted(),
     search: bar.focus,
     focus: () => grid.focus(),
-    close: list.close,
+    close () {
+      list.close()
+      chart.close()
+    },
     live (event, data) {
       advice = (data.stats ?? data).advice ?? advice
       if (traces.size === 0) drawNote()
       if (['hello', 'greeting', 'reset'].includes(event)) return load()
       if (event !== 'traces') return
       total = data.total
+      chart.soon()
       for (const trace of data.traces) (paused ? held : traces).set(trace.id, trace)
       for (const kept of [traces, held]) forget(kept, data.oldest)
       if (data.more > 0) reloadSoon()
@@ -73,10 +80,9 @@ export function requestsView ({ app, host, params }) {
   async function load () {
     const mine = ++generation
     try {
-      const wanted = filterParams(filter)
       const [newest, failed] = await Promise.all([
-        get('/api/traces', { ...wanted, limit: LOAD }),
-        wanted.status === undefined ? get('/api/traces', { ...wanted, status: 'error', limit: FAILED_LOAD }) : { traces: [] }
+        get('/api/traces', { ...wanted(), limit: LOAD }),
+        filter.status === '' ? get('/api/traces', { ...wanted(), status: 'error', limit: FAILED_LOAD }) : { traces: [] }
       ])
       if (mine !== generation) return
       traces.clear()
@@ -87,6 +93,7 @@ export function requestsView ({ app, host, params }) {
       loaded = true
       draw()
       if (selected < 0) showOpened()
+      afterPaint(chart.load)
     } catch (error) {
       if (mine === generation) note.replaceChildren(h('p', { class: 'problem', role: 'alert' }, error.message))
     }
@@ -107,7 +114,7 @@ export function requestsView ({ app, host, params }) {
   }
 
   async function loadOlder () {
-    const answer = await get('/api/traces', { ...filterParams(filter), limit: LOAD, before: cursor })
+    const answer = await get('/api/traces', { ...wanted(), limit: LOAD, before: cursor })
     for (const trace of answer.traces) traces.set(trace.id, trace)
     cursor = answer.traces.at(-1)?.order ?? cursor
     more = answer.more
@@ -117,7 +124,7 @@ export function requestsView ({ app, host, params }) {
   function changed () {
     const path = '/' + query({ ...filterParams(filter), order: order === 'errors' ? undefined : order })
     app.rename(path)
-    view.follow = filterParams(filter)
+    view.follow = wanted()
     app.follow(view.follow)
     load()
   }
@@ -158,6 +165,13 @@ export function requestsView ({ app, host, params }) {
     drawNote()
   }
 
+  // With `last`, requests leave the list when they are older.
+  function leave (fromMs) {
+    const before = traces.size
+    for (const [id, { startMs }] of traces) if (startMs < fromMs) traces.delete(id)
+    if (traces.size < before) schedule()
+  }
+
   function trim () {
     if (traces.size <= KEEP_MAX) return
     const orders = [...traces.values()].map(({ order }) => order).sort((a, b) => b - a)
@@ -174,7 +188,7 @@ export function requestsView ({ app, host, params }) {
         button(label, () => { order = key; changed() }, { 'aria-pressed': String(key === order) }))),
       h('span.quiet', null, plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', null, `${count(failed)} failed`)] : ''),
       h('span.gap', null),
-      h('a', { class: 'button', href: '/api/export' + query(filterParams(filter)), download: 'traces.jsonl' }, 'Export'),
+      h('a', { class: 'button', href: '/api/export' + query(wanted()), download: 'traces.jsonl' }, 'Export'),
       button([icon(paused ? 'play' : 'pause'), paused ? `Resume${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
     tools.querySelectorAll('button, a')[focused]?.focus()
   }
@@ -188,7 +202,7 @@ export function requestsView ({ app, host, params }) {
   }
 
   function nothingFound () {
-    return h('div.nothing', null, h('p', null, `No match in ${plural(total, 'request')}.`), button('Clear the filter', clearFilter))
+    return h('div.nothing', null, h('p', null, `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), Object.keys(app.interval).length > 0 && button('Show all time', () => app.narrow({})))
   }
 
   function render (index) {
@@ -198,7 +212,7 @@ export function requestsView ({ app, host, params }) {
       return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
         h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', null, group), h('span.quiet', null, ` ${count(size)}`)))
     }
-    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: () => openTrace(index) }, requestCells(trace))
+    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: (event) => open(event, index) }, requestCells(trace))
   }
 
   function onKey (event) {
@@ -243,6 +257,12 @@ export function requestsView ({ app, host, params }) {
     }
     say('No request has failed')
     return true
+  }
+
+  // A note in the row is a link to one span of the trace.
+  function open ({ target }, index) {
+    if (target.closest('a') === null) openTrace(index)
+    else app.opened = rows[index].trace.id
   }
 
   function openTrace (index) {
@@ -291,7 +311,7 @@ function welcome (advice) {
   const address = location.origin
   return h('div.nothing.welcome', null,
     h('h2', null, 'Waiting for the first request'),
-    advice.map((each) => h('p.bad', null, line(each, 400))),
+    advice.map((each) => h('p.remark', null, line(each, 400))),
     h('p', null, 'Start an app in the viewer:'),
     h('pre', null, 'npx light-trace app.js'),
     h('p', null, 'or send OTLP over HTTP to this address:'),

@@ -15,13 +15,14 @@ export function routesView ({ app, host }) {
   let down = true
   const body = scrolling('Routes')
   app.title('Routes')
-  host.append(viewHead('Routes', 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
+  host.append(viewHead('Routes', isNarrowed(app) ? 'The stored requests that started in the chosen time.' : 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
   load()
   return { follow: {}, live: onFigures(load), focus: () => body.focus() }
 
   async function load () {
-    data = await get('/api/routes')
+    data = await get('/api/routes', app.interval)
     data.slots = slotsOf(data)
+    data.isNarrowed = isNarrowed(app)
     draw()
   }
 
@@ -86,8 +87,12 @@ function slowTable (slow) {
   ]
 }
 
-function span ({ slots, slotMs }) {
-  return `last ${Math.ceil(slots * slotMs / 60_000)} min`
+function isNarrowed ({ interval }) {
+  return Object.keys(interval).length > 0
+}
+
+function span ({ slots, slotMs, isNarrowed }) {
+  return isNarrowed ? 'over time' : `last ${Math.ceil(slots * slotMs / 60_000)} min`
 }
 
 function nameOf (route) {
@@ -137,14 +142,15 @@ export function routeView ({ app, host, params }) {
   return { follow: {}, live: onFigures(load), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
 
   async function load () {
-    const data = await get('/api/routes')
+    const data = await get('/api/routes', app.interval)
     const route = data.routes.find((each) => each.route === name && (service === '' || each.service === service))
     data.slots = slotsOf({ ...data, routes: [route].filter(Boolean) })
+    data.isNarrowed = isNarrowed(app)
     facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has arrived.')] : routeFacts(route, data)))
   }
 
   async function loadFlame () {
-    fire.replaceChildren(...await flameOf(name, service))
+    fire.replaceChildren(...await flameOf(name, service, app.interval))
   }
 }
 
@@ -172,9 +178,9 @@ function scale ({ buckets }, picture) {
     h('span', { style: { bottom: `${(buckets.indexOf(ms) + 1) / (buckets.length + 1) * 100}%` } }, short(ms)))), picture)
 }
 
-async function flameOf (route, service) {
+async function flameOf (route, service, interval) {
   try {
-    return [flame(await get('/api/routes/flame', { route, service }))]
+    return [flame(await get('/api/routes/flame', { route, service, ...interval }))]
   } catch (error) {
     return [h('p.quiet', null, error.status === 404 ? 'No request of this route is stored.' : error.message)]
   }

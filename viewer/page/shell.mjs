@@ -10,12 +10,13 @@ const KEYS = [
   ['↑ ↓', 'Previous, next row'],
   ['← →', 'Collapse, expand'],
   ['Enter', 'Open the request, show the span'],
+  ['← → ⇧', 'In a chart: previous, next time, choose an interval'],
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
-  ['1 2 3 4', 'Requests, routes, exceptions, logs'],
+  ['1 2 3 4 5', 'Requests, routes, exceptions, logs, metrics'],
   ['?', 'This list']
 ]
 
@@ -40,11 +41,17 @@ export function shell (app) {
       state.className = now
       state.textContent = connected ? 'live' : 'not connected'
     },
-    current (path) {
+    /** @param {(path: string) => string} carried adds the time interval to an address */
+    current (path, carried) {
       const first = `/${path.split('/')[1]}`
       const shown = first === '/flame' ? '/routes' : ['/traces', '/compare'].includes(first) ? '/' : first
-      for (const link of links) link.toggleAttribute('aria-current', false)
-      links.find((link) => link.pathname === shown)?.setAttribute('aria-current', 'page')
+      for (const link of links) {
+        link.toggleAttribute('aria-current', false)
+        link.setAttribute('href', carried(link.pathname))
+      }
+      const link = links.find((each) => each.pathname === shown)
+      link?.setAttribute('aria-current', 'page')
+      link?.scrollIntoView({ block: 'nearest', inline: 'nearest' }) // a narrow bar scrolls
     },
     stats: (stats) => foot.replaceChildren(...figures(stats))
   }

@@ -1,14 +1,19 @@
 // The panel beside the waterfall: everything about one span.
 
+import { LENGTH_MAX, conditionText } from '../store/condition.js'
 import { get, getText, query } from './api.mjs'
 import { button, copy, fact, h, iconButton } from './dom.mjs'
 import { levelMark } from './logs.mjs'
-import { requestName } from './request-line.mjs'
+import { repeatText, requestName } from './request-line.mjs'
 import { foldText } from './waterfall.mjs'
-import { LINE_MAX, WAITS, block, clock, count, duration, line, plural, textOf } from './text.mjs'
+import { LINE_MAX, WAITS, WAIT_MEANINGS, block, clock, count, duration, line, plural, textOf } from './text.mjs'
 
 const VALUE_SHOWN = 2000
 const STACK = /stacktrace$|\bstack\b/
+
+// How to make one call of many, by the system of the calls. Other systems with statements have SQL.
+const ANY = 'WHERE id = ANY($1)'
+const BATCHES = { postgresql: ANY, cockroachdb: ANY, redis: 'MGET or a pipeline', mongodb: '$in', elasticsearch: '_mget' }
 
 /**
  * @param {{ summary, row, show: (spanId: string) => void, close: () => void }} options
@@ -17,7 +22,7 @@ const STACK = /stacktrace$|\bstack\b/
 export async function spanPanel ({ summary, row, show, close }) {
   const closer = iconButton('close', 'Close the panel', close)
   if (row.missing) return [title(h('h2', null, 'Parent not received'), closer), missing(row)]
-  if (row.fold !== undefined) return [title(h('h2', null, h('bdi', null, line(row.name))), closer), h('p.remark', null, `${foldText(row)}. The arrow keys open and shut them.`)]
+  if (row.fold !== undefined) return fold(row, summary, closer, show)
   const path = `/api/traces/${summary.id}/${row.line === undefined ? 'spans' : 'lines'}/${row.id}`
   let span
   try {
@@ -34,8 +39,9 @@ export async function spanPanel ({ summary, row, show, close }) {
     h('dl.facts', null, facts(span, row)),
     span.status.code === 'ERROR' && (span.status.message !== '' || exceptions.length === 0) && h('p.error-line', null, h('b', null, 'Failed'), ' ', h('bdi', null, line(span.status.message, 1000))),
     ...notes(span, row, show),
-    span.blocked && section('Blocked event loop', undefined, await blockedLoop(span.blocked), 0),
-    ...exceptions.map((event) => exception(event, whole((full) => attribute(full.events[span.events.indexOf(event)].attributes, 'exception.stacktrace')))),
+    span.repeats && section('Repeated calls', span.repeats.count, repeated(span.repeats, span.durationMs)),
+    span.blocked && section('Blocked event loop', undefined, await blockedLoop(span.blocked)),
+    ...exceptions.map((event) => exception(event, span.status.code === 'ERROR', whole((full) => attribute(full.events[span.events.indexOf(event)].attributes, 'exception.stacktrace')))),
     section('Attributes', span.attributes.length, attributes(span.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value), true), span.dropped.attributes),
     (span.events.length > exceptions.length || span.dropped.events > 0) && section('Events', span.events.length, events(span), span.dropped.events),
     (span.links.length > 0 || span.dropped.links > 0) && section('Links', span.links.length, links(span, summary, show), span.dropped.links),
@@ -61,9 +67,36 @@ export function title (heading, closer) {
 
 function missing (row) {
   return h('div', null,
-    h('p', null, 'The spans beneath name this span as their parent, and it has not been received. Its row fills when it arrives.'),
-    h('p', null, 'It may be under way, not sampled, or lost, or its service sends its spans elsewhere.'),
-    h('dl.facts', null, fact('Span', line(row.id)), fact('Beneath it', plural(row.below, 'span'))))
+    h('p', null, 'The spans below name this span as their parent, but it has not been received. Its row is filled when it arrives.'),
+    h('p', null, 'It may be on its way, not sampled or lost. Its service may also send its spans to another place.'),
+    h('dl.facts', null, fact('Span', line(row.id)), fact('Below it', plural(row.below, 'span'))))
+}
+
+// Calls that the page folded. If light-trace reported them, the details are in the span that made them.
+async function fold (row, summary, closer, show) {
+  const parent = row.above === undefined || row.above.missing ? null : await get(`/api/traces/${summary.id}/spans/${row.above.id}`).catch(() => null)
+  const repeats = parent?.repeats
+  const isReported = repeats && (row.name === repeats.shape || row.name === `${repeats.system} ${repeats.shape}`)
+  return [
+    title(h('h2', null, h('bdi', null, line(row.name))), closer),
+    h('p.remark', null, `${foldText(row)}. The right and left arrow keys expand and collapse them.`),
+    row.above && h('dl.facts', null, fact('Made by', button(line(row.above.name, 60) || 'a span that was not received', () => show(row.above.id), { class: 'link' }))),
+    isReported && section('Repeated calls', repeats.count, repeated(repeats, parent.durationMs))
+  ].filter(Boolean)
+}
+
+/** What was repeated, and how to avoid it. */
+function repeated (repeats, durationMs) {
+  const { system, statements, more, savedMs } = repeats
+  const how = Object.hasOwn(BATCHES, system) ? BATCHES[system] : statements.length > 0 ? 'WHERE id IN (…)' : 'a call that takes a list'
+  const isWrite = /^(?:\S+ )?(?:INSERT|UPDATE|DELETE|SET|DEL|HSET)\b/i.test(repeats.shape)
+  return [
+    h('p', null, h('bdi', null, repeatText({ ...repeats, savedMs: 0 })), '.'),
+    statements.map(({ text, count: calls }) => h('pre', { tabindex: '0', 'aria-label': 'Statement' }, statements.length + more > 1 ? h('b', null, `${count(calls)} × `) : '', block(text).text)),
+    more > 0 && h('p.quiet', null, `and ${plural(more, 'more statement')}`),
+    h('p', null, isWrite ? 'Write them with one call: a statement with several rows, or a batch.' : ['Load them with one call: ', h('code', null, how), '. In resolvers and similar code, DataLoader collects the ids.']),
+    savedMs > 0 && h('p', null, `That could save up to ${duration(savedMs)} of ${duration(durationMs)}.`)
+  ].filter(Boolean)
 }
 
 function facts (span, row) {
@@ -72,7 +105,7 @@ function facts (span, row) {
     fact('Duration', duration(span.durationMs)),
     fact('Own time', duration(row.self)),
     critical > 0 && fact('Critical', duration(critical)),
-    ...(row.waits ?? []).map((ms, i) => ms > 0 && fact([h('i', { class: `dot w${i}` }), WAITS[i]], duration(ms))),
+    ...(row.waits ?? []).map((ms, i) => ms > 0 && fact(h('span', { title: WAIT_MEANINGS[i] }, h('i', { class: `dot w${i}` }), WAITS[i]), duration(ms))),
     fact('Starts at', `+${duration(row.start)}`),
     fact('Clock', clock(span.startMs))
   ].filter(Boolean)
@@ -81,11 +114,11 @@ function facts (span, row) {
 function notes (span, row, show) {
   const note = (...text) => h('p.remark', null, ...text)
   return [
-    row.shift !== undefined && note(`Its times are moved by ${duration(row.shift)}: the clock of this service differs from that of its caller.`),
-    row.cycle && note('Its parent is one of its own descendants. It is shown as a root.'),
-    row.afterResponse && note('It ended later than its request: a promise that nobody awaited, or work that was meant to go on.'),
-    row.neverEnded && note('Nobody ended it: it ran until its application ended.'),
-    row.late && note('It came over two seconds after the root.'),
+    row.shift !== undefined && note(`Its times were moved by ${duration(row.shift)}, because the clock of this service differs from its caller’s clock.`),
+    row.cycle && note('Its parent is one of its descendants, so it is shown as a root.'),
+    row.afterResponse && note('It ended after its request: a promise was not awaited, or the work was meant to continue.'),
+    row.neverEnded && note('It was never ended. It was still open when the application ended.'),
+    row.late && note('It arrived more than two seconds after the root.'),
     span.same?.length > 0 && note(`Its id is used ${span.same.length + 1} times in this trace, also by `, ...span.same.map((each) => button(line(each.name, 60), () => show(each.id), { class: 'link' })))
   ].filter(Boolean)
 }
@@ -93,18 +126,18 @@ function notes (span, row, show) {
 export function section (name, size, content, dropped = 0, open = true) {
   return h('details', { open }, h('summary', null, h('h3', null, name), size === undefined ? '' : h('span.quiet', null, ` ${count(size)}`)),
     content,
-    dropped > 0 && h('p.remark', null, `${plural(dropped, 'more was', 'more were')} dropped before ${dropped === 1 ? 'it was' : 'they were'} sent.`))
+    dropped > 0 && h('p.remark', null, `${count(dropped)} more ${dropped === 1 ? 'was' : 'were'} dropped before the span was sent.`))
 }
 
 export function attributes (list, caption, whole, filter = false) {
   if (list.length === 0) return h('p.quiet', null, 'None')
   return h('table.attributes', null, h('caption.sr', null, caption), h('tbody', null, list.map((each, index) => {
     const text = textOf(each.value)
-    const path = '/' + query({ attr: `${each.key}:${text}` })
+    const condition = conditionText({ key: each.key, attribute: true, op: '=', value: text })
     return h('tr', null,
       h('th', { scope: 'row' }, h('bdi', null, line(each.key, 120))),
       h('td', { class: `v-${each.type}` }, each.open ? h('a', { href: each.open, title: 'Open in the editor' }, value(each, whole(index))) : value(each, whole(index)),
-        filter && text.length <= LINE_MAX && !each.key.includes(':') && h('a', { class: 'filter-by', href: path, 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
+        filter && text.length <= LINE_MAX && condition.length <= LENGTH_MAX && h('a', { class: 'filter-by', href: '/' + query({ where: condition }), 'aria-label': `Requests with ${line(each.key, 120)} = ${line(text, 60)}`, title: 'Requests with this value' }, '=')))
   })))
 }
 
@@ -132,21 +165,28 @@ function attribute (attributes, key) {
 }
 
 // All requests that were open during the same blocked loop. The request whose code blocked the loop comes first.
-async function blockedLoop ({ id, culprit, text }) {
+async function blockedLoop ({ id, culprit, text, code }) {
   const { traces } = await get('/api/traces', { q: id, limit: 50 }).catch(() => ({ traces: [] }))
   traces.sort((a, b) => (b.id === culprit) - (a.id === culprit))
   return [
-    h('p', null, h('bdi', null, line(text, 600))),
+    h('p.place', null, ...withPlace(line(text, 600), code)),
     h('ol.events', null, traces.map((trace) => h('li', null, h('a', { href: `/traces/${encodeURIComponent(trace.id)}` }, ...requestName(trace)), ' ', duration(trace.durationMs), trace.id === culprit && h('b', null, ' blocked it'))))
   ]
 }
 
-function exception (event, whole) {
+// The sentence. Its file and line are a link to the editor if the file is on the viewer's machine.
+function withPlace (text, code) {
+  const place = code?.open && `${line(code.file, 600)}:${code.line}`
+  const at = place ? text.indexOf(place) : -1
+  return at < 0 ? [h('bdi', null, text)] : [h('bdi', null, text.slice(0, at)), h('a', { href: code.open, title: 'Open in the editor' }, h('bdi', null, place)), text.slice(at + place.length)]
+}
+
+function exception (event, failed, whole) {
   const of = (name) => attribute(event.attributes, `exception.${name}`)
   const stack = block(of('stacktrace'))
   const cut = event.attributes.find(({ key }) => key === 'exception.stacktrace')?.cut
   return h('section', { class: 'exception', 'aria-label': 'Exception' },
-    h('h3', null, h('bdi', null, line(of('type') ?? 'Exception', 120)), h('span.quiet', null, ` at +${duration(event.at)}`)),
+    h('h3', { class: failed ? 'bad' : 'mild' }, h('bdi', null, line(of('type') ?? 'Exception', 120)), h('span.quiet', null, ` at +${duration(event.at)}`)),
     h('p', null, h('bdi', null, line(of('message'), 2000))),
     stack.text !== '' && h('pre', { tabindex: '0', 'aria-label': 'Stack' }, ...stack.text.split('\n').map((row) =>
       h('span', { class: /node_modules|node:|^(?!\s*at )/.test(row) ? 'quiet' : '' }, `${row}\n`))),

@@ -23,7 +23,7 @@ export function spark (histogram, { nowMs, slotMs }) {
 }
 
 function spoken (histogram, slotMs) {
-  const minutes = `in the last ${Math.ceil(SLOTS * slotMs / 60_000)} min`
+  const minutes = `in ${Math.ceil(SLOTS * slotMs / 60_000)} min`
   if (histogram.length === 0) return `No requests ${minutes}`
   const sum = histogram.reduce((total, { count }) => total + count, 0)
   const highest = histogram.reduce((a, b) => b.count > a.count ? b : a)

@@ -57,7 +57,30 @@ export function duration (ms) {
 
 /** A round duration, for a scale. */
 export function short (ms) {
-  return duration(ms).replace(/\.0+(?= )|(\.\d*?)0+(?= )/, '$1')
+  return trimmed(duration(ms))
+}
+
+/** A formatted number without the zeros at its end, for a scale. */
+export function trimmed (text) {
+  return text.replace(/\.0+(?!\d)|(\.\d*?)0+(?!\d)/, '$1')
+}
+
+// Milliseconds of OpenTelemetry's units of time, and bytes of its units of size.
+const TIMES = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
+const SIZES = { By: 1, kBy: 1e3, MBy: 1e6, GBy: 1e9, KiBy: 1024, MiBy: 1024 ** 2, GiBy: 1024 ** 3 }
+
+/** A value of a metric in its unit. An annotation such as `{request}` and the unit 1 are left out. */
+export function quantity (value, unit = '') {
+  if (Object.hasOwn(TIMES, unit)) return duration(value * TIMES[unit])
+  if (Object.hasOwn(SIZES, unit)) return value < 0 ? `−${bytes(-value * SIZES[unit])}` : bytes(value * SIZES[unit])
+  return number(value) + (unit === '' || unit === '1' || unit.startsWith('{') ? '' : ` ${line(unit, 20)}`)
+}
+
+/** A number with three significant digits. */
+export function number (value) {
+  if (!Number.isFinite(value)) return '–'
+  if (value < 0) return `−${number(-value)}`
+  return Number.isInteger(value) && value < 1e12 ? count(value) : value < 0.001 || value >= 1e12 ? value.toExponential(1) : value < 99.95 ? fixed(value) : count(value)
 }
 
 // Three significant digits, for tables.
@@ -74,6 +97,11 @@ export function clock (ms) {
       '.' + String(date.getMilliseconds()).padStart(3, '0')
 }
 
+/** The hour and minute. @param {number} ms since 1970 */
+export function time (ms) {
+  return clock(ms).slice(0, 5)
+}
+
 /** Groups digits by three. Not with toLocaleString, because its first call in a page takes as long as drawing all rows. */
 export function count (number) {
   return Number.isFinite(number) ? String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, '\u202f') : '–'
@@ -84,7 +112,7 @@ export function plural (number, noun, many = noun + 's') {
 }
 
 export function bytes (number) {
-  return number < 1000 ? `${number} B` : number < 1e6 ? `${(number / 1e3).toFixed(1)} kB` : `${(number / 1e6).toFixed(1)} MB`
+  return number < 1000 ? `${Math.round(number)} B` : number < 1e6 ? `${(number / 1e3).toFixed(1)} kB` : number < 1e9 ? `${(number / 1e6).toFixed(1)} MB` : `${(number / 1e9).toFixed(2)} GB`
 }
 
 export function percent (part) {

@@ -7,7 +7,7 @@ import { remember, remembered } from './memory.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
 import { waterfall } from './waterfall.mjs'
-import { bytes, clock, duration, line, plural } from './text.mjs'
+import { WAITS, WAIT_MEANINGS, bytes, clock, count, duration, line, plural } from './text.mjs'
 
 const RELOAD_MS = 150
 const LINES = 'light-trace lines'
@@ -19,11 +19,14 @@ const FIRST_ROWS = { limit: 150 }
 export function traceView ({ app, host, id, params }) {
   const head = h('header.trace-head', null)
   const tools = h('div.tools', null)
+  const waits = h('div', { class: 'legend waits-legend', hidden: true })
   const body = h('div.trace-body', null)
   const panel = h('aside', { class: 'panel', 'aria-label': 'Span', tabindex: '-1', hidden: true })
-  const fall = waterfall({ opened: openSpan, moved: (row) => !panel.hidden && openSpan(row, { keepFocus: true }) })
-  const find = h('input', { type: 'search', placeholder: 'Find a span or line', 'aria-label': 'Find a span or a line in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
-  const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
+  const fall = waterfall({ opened: openSpan, moved: (row) => !panel.hidden && openSpan(row, { keepFocus: true }), found: showFound })
+  const find = h('input', { type: 'search', placeholder: 'Find a span or line', 'aria-label': 'Find a span or a line in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => fall.find(find.value), onkeydown: findKey })
+  const found = h('span', { class: 'quiet', role: 'status' })
+  const steps = h('span', { class: 'steps', hidden: true },
+    iconButton('up', 'Previous match (Shift+Enter)', () => fall.nextFound(-1)), iconButton('down', 'Next match (Enter)', () => fall.nextFound(1)))
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
   let summary
   let more // number of rows that the shown answer left out
@@ -32,16 +35,19 @@ export function traceView ({ app, host, id, params }) {
   let later
   let generation = 0
   app.title('Trace')
-  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), level, found, h('span.gap', null),
+  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), steps, found, level, h('span.gap', null),
     legend(), actions())
   level.hidden = true
   fall.leastLevel(level.value)
   body.append(fall.element, panel)
-  host.append(head, tools, body)
+  host.append(head, tools, waits, body)
   load(params.get('span'))
 
   return {
-    search: () => { find.focus(); find.select() },
+    search () {
+      find.focus()
+      find.select()
+    },
     focus: fall.focus,
     close () {
       generation++
@@ -58,9 +64,9 @@ export function traceView ({ app, host, id, params }) {
       if (summary !== undefined && summary.order < data.oldest) head.classList.add('gone')
     },
     key (event) {
-      if (event.key === 'c') return copyText()
       if (event.key === 'Escape') return escape()
-      return fall.key(event)
+      if (summary === undefined) return false
+      return event.key === 'c' ? copyText() : fall.key(event)
     }
   }
 
@@ -77,6 +83,8 @@ export function traceView ({ app, host, id, params }) {
       more = answer.more
       level.hidden = summary.lines === 0
       app.title(line(summary.name, 60))
+      tools.hidden = body.hidden = false
+      drawWaits(answer.rows)
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
       if (first && !more) {
@@ -86,7 +94,10 @@ export function traceView ({ app, host, id, params }) {
       }
     } catch (error) {
       app.ahead = undefined
-      if (mine === generation && summary === undefined) head.replaceChildren(notHeld(error))
+      if (mine === generation && summary === undefined) {
+        head.replaceChildren(notHeld(error))
+        tools.hidden = body.hidden = true // they would do nothing
+      }
     }
     // The rows that have arrived are shown before the rest is requested.
     afterPaint(() => {
@@ -138,6 +149,20 @@ export function traceView ({ app, host, id, params }) {
     fall.nextFound(event.shiftKey ? -1 : 1)
   }
 
+  function showFound (state) {
+    steps.hidden = !(state?.of > 0)
+    found.replaceChildren(...state === null ? [] : state.of === 0 ? ['no match'] : [state.at > 0 ? `${count(state.at)} of ${count(state.of)}` : `${count(state.of)} found`, h('span.sr', null, ` ${line(state.name, 60)}`)])
+  }
+
+  // The legend of the line above the bar of a slow request, with the kinds that occur.
+  function drawWaits (rows) {
+    const occurs = WAITS.map((_, kind) => rows.some((row) => row.waits?.[kind] > 0))
+    waits.hidden = !occurs.includes(true)
+    waits.replaceChildren(h('span.quiet', null, 'Line above the bar:'), ...WAITS.flatMap((name, kind) => occurs[kind]
+      ? [h('span', { title: WAIT_MEANINGS[kind] }, h('i', { class: `mark w${kind}`, 'aria-hidden': 'true' }), name.toLowerCase(), WAIT_MEANINGS[kind] && h('span.meaning', null, `– ${WAIT_MEANINGS[kind]}`))]
+      : []))
+  }
+
   function copyText () {
     getText(`/api/traces/${summary.id}/text`).then((text) => copy(text, 'Trace'))
     return true
@@ -146,7 +171,7 @@ export function traceView ({ app, host, id, params }) {
   function actions () {
     const file = (label, path, name) => h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}${path}`, download: `${id}${name}` }, label)
     return h('div.actions', null,
-      h('a', { class: 'button', href: `/compare?a=${encodeURIComponent(id)}`, title: 'Beside the median request of its route' }, 'Compare'),
+      h('a', { class: 'button', href: `/compare?a=${encodeURIComponent(id)}`, title: 'Compare with the median request of its route' }, 'Compare'),
       button('Copy as text', copyText),
       file('OTLP JSON', '?download=1', '.json'),
       h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}/perfetto`, download: `${id}.perfetto.json`, title: 'A file for ui.perfetto.dev', onclick: () => say('Open the file in ui.perfetto.dev or speedscope') }, 'Perfetto'))
@@ -158,24 +183,32 @@ export function traceView ({ app, host, id, params }) {
         iconButton('back', 'Back', app.back),
         statusBadge(trace),
         h('h1', null, ...requestName(trace)),
-        ...flagsOf(trace).map(([label, title]) => h('span', { class: 'flag', title }, label))),
-      trace.error && h('p.error-line', null, h('b', null, line(trace.error.type ?? 'Error', 80)), ' ', h('bdi', null, line(trace.error.message ?? '', 300))),
+        ...flagsOf(trace, { onclick: openFlag })),
+      trace.error && h('p', { class: trace.state === 'error' ? 'error-line' : 'error-line mild' }, h('b', null, line(trace.error.type ?? 'Error', 80)), ' ', h('bdi', null, line(trace.error.message ?? '', 300))),
       h('dl.facts', null,
         fact('Duration', duration(trace.durationMs)),
-        durationMs > trace.durationMs * 1.001 && fact('Until its last span', duration(durationMs)),
+        durationMs > trace.durationMs * 1.001 && fact('With late spans', duration(durationMs)),
         fact('Started', clock(trace.startMs)),
         fact('Spans', `${plural(trace.spans, 'span')}${trace.errors > 0 ? `, ${trace.errors} failed` : ''}`),
         fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', null, trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),
-        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'figures and flame')),
+        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'statistics and flame graph')),
         fact('Size', bytes(trace.bytes)),
         fact('Trace', h('button', { type: 'button', class: 'id', title: 'Copy the trace id', onclick: () => copy(trace.id, 'Trace id') }, trace.id)))
     ].filter(Boolean)
   }
 
+  function openFlag (event) {
+    const { span } = event.currentTarget.dataset
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !fall.select(span)) return
+    event.preventDefault()
+    event.stopPropagation()
+    openSpan(fall.selected())
+  }
+
   function notHeld (error) {
     return h('div.nothing', null,
       h('h1', null, error.status === 404 ? 'This trace is not here' : 'The trace cannot be shown'),
-      h('p', null, error.status === 404 ? 'It has not been received, or has made room for newer ones. It appears here as soon as a span of it arrives.' : error.message),
+      h('p', null, error.status === 404 ? 'The viewer has not received this trace, or has dropped it to make room for newer ones. It appears here as soon as one of its spans arrives.' : error.message),
       h('a', { href: '/' }, 'All requests'))
   }
 }

@@ -5,6 +5,7 @@ import { h, say } from './dom.mjs'
 import { folded } from './folds.mjs'
 import { levelMark } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
+import { repeatText } from './request-line.mjs'
 import { count, duration, line, plural, short, waitText } from './text.mjs'
 import { cssNumber, virtualRows } from './virtual.mjs'
 
@@ -16,7 +17,7 @@ const CLOCK_MS = 10 // smaller shifts are shown only in the panel, because proce
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
-/** @param {{ opened: (row) => void, moved: (row) => void }} on */
+/** @param {{ opened: (row) => void, moved: (row) => void, found: (state: { at: number, of: number, name: string } | null) => void }} on */
 export function waterfall (on) {
   const ruler = h('div', { class: 'ruler', role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
   const splitter = h('div', { class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
@@ -34,6 +35,7 @@ export function waterfall (on) {
   let to = 1
   let zoomed = false
   let needle = ''
+  let matches = [] // the rows that have the needle
   let least = 0 // lowest level of the lines that are shown
   const list = virtualRows(element, { rowHeight: () => cssNumber(element, '--row'), render })
   ruler.addEventListener('pointerdown', dragZoom)
@@ -53,10 +55,13 @@ export function waterfall (on) {
       }
       if (!zoomed) setRange(...rangeOf(all, answer.durationMs))
       refresh()
+      search()
     },
     leastLevel (name) {
       least = name === 'none' ? LEVELS.length : Math.max(0, LEVELS.indexOf(name))
-      if (data !== undefined) refresh()
+      if (data === undefined) return
+      refresh()
+      search()
     },
     selected: () => all.find(({ id }) => id === chosen),
     select,
@@ -65,10 +70,8 @@ export function waterfall (on) {
     find (text) {
       needle = text.trim().toLowerCase()
       refresh()
-      if (needle === '') return ''
-      const matches = all.filter((row) => !row.hidden && isFound(row)).length
-      if (matches > 0 && !isFound(all.find(({ id }) => id === chosen) ?? {})) nextFound(1)
-      return plural(matches, 'match', 'matches')
+      search()
+      if (matches.length > 0 && !matches.some(({ id }) => id === chosen)) nextFound(1)
     },
     nextFound,
     zoomOut () {
@@ -117,7 +120,19 @@ export function waterfall (on) {
     if (opened) refresh()
     list.show(rows.indexOf(row))
     mark()
+    tellFound()
     return true
+  }
+
+  function search () {
+    matches = needle === '' ? [] : all.filter((row) => !row.hidden && isFound(row))
+    tellFound()
+  }
+
+  function tellFound () {
+    if (needle === '') return on.found(null)
+    const at = matches.findIndex(({ id }) => id === chosen)
+    on.found({ at: at + 1, of: matches.length, name: matches[at]?.name ?? '' })
   }
 
   function mark () {
@@ -190,7 +205,7 @@ export function waterfall (on) {
   }
 
   function nextFound (direction) {
-    if (needle !== '') step(direction, isFound, 'Nothing found')
+    if (matches.length > 0) step(direction, isFound)
   }
 
   function zoomTo (start, end) {
@@ -271,8 +286,8 @@ export function waterfall (on) {
     for (const event of row.events ?? []) {
       const at = place(row.start + event.at)
       if (at < 0 || at > 100) continue
-      const bad = event.name === 'exception'
-      cell.append(h('div', { class: `event ${bad ? 'bad' : ''}`, style: { left: `${at}%` }, title: line(`${event.name} ${event.type ?? ''} ${event.message ?? ''}`.trim()) }))
+      const kind = event.name !== 'exception' ? '' : failed(row) ? 'bad' : 'mild'
+      cell.append(h('div', { class: `event ${kind}`, style: { left: `${at}%` }, title: line(`${event.name} ${event.type ?? ''} ${event.message ?? ''}`.trim()) }))
     }
     return cell
   }
@@ -353,28 +368,30 @@ function notesOf (row) {
   const note = (label, title) => h('span', { class: 'flag', title }, label)
   const shift = Math.abs(row.shift) >= CLOCK_MS && row.shift !== row.above?.shift && row.shift
   return [
-    row.late && note('late', 'Came over two seconds after the root'),
-    row.calls !== undefined && note(`${count(row.calls)} calls`, 'It stands for so many calls that were alike'),
-    row.afterResponse && note('after the response', 'It ended later than its request'),
-    row.neverEnded && note('never ended', 'It ran until its application ended'),
-    row.cycle && note('circle', 'Its parent is one of its own descendants'),
-    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Moved by this much to fit into its parent: the clocks differ')
+    row.repeats !== undefined && note(`${count(row.repeats.count)} ×`, repeatText(row.repeats)),
+    row.late && note('late', 'Arrived more than two seconds after the root'),
+    row.calls !== undefined && note(`${count(row.calls)} calls`, 'This span represents this many similar calls'),
+    row.afterResponse && note('after the response', 'Ended after its request'),
+    row.neverEnded && note('never ended', 'Was still open when the application ended'),
+    row.cycle && note('cycle', 'Its parent is one of its descendants'),
+    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Moved by this much to fit into its parent, because the clocks differ')
   ].filter(Boolean)
 }
 
 /** The description of a row of folded calls. */
 export function foldText ({ fold, self, longest }) {
-  return `${plural(fold, 'call')} that are alike, together ${duration(self)}, the longest ${duration(longest)}`
+  return `${plural(fold, 'similar call')}, ${duration(self)} in total, the longest ${duration(longest)}`
 }
 
 function spoken (row) {
-  if (row.missing) return 'The parent of the spans beneath was not received'
+  if (row.missing) return 'The parent of the spans below was not received'
   if (row.fold !== undefined) return foldText(row)
   const critical = (row.critical ?? []).reduce((sum, [start, end]) => sum + end - start, 0)
   return [
     `starts at ${duration(row.start)}`,
     `own time ${duration(row.self)}`,
     row.waits !== undefined && waitText(row.waits),
+    row.repeats !== undefined && repeatText(row.repeats),
     critical > 0 && `on the critical path for ${duration(critical)}`,
     row.status === 'ERROR' && `failed ${line(row.message ?? '')}`,
     row.events !== undefined && plural(row.events.length + (row.moreEvents ?? 0), 'event'),

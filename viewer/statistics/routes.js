@@ -22,17 +22,19 @@ class RouteStatistics {
   #store
   #now
   #onRepeats
+  #slotMs
   uncounted = 0
   version = 0
 
   /**
    * @param {object} store
-   * @param {{ now?: () => number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: called once for each route and shape
+   * @param {{ now?: () => number, slotMs?: number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: called once for each route and shape
    */
-  constructor (store, { now = Date.now, onRepeats = () => {} } = {}) {
+  constructor (store, { now = Date.now, slotMs = SLOT_MS, onRepeats = () => {} } = {}) {
     this.#store = store
     this.#onRepeats = onRepeats
     this.#now = now
+    this.#slotMs = slotMs
     store.on('span', (trace, span) => { if (span.kind === KIND_SERVER) this.#count(trace, span) })
   }
 
@@ -47,7 +49,7 @@ class RouteStatistics {
         this.uncounted++
         return
       }
-      this.#routes.set(key, entry = new Route(name, span.origin.service, route === null))
+      this.#routes.set(key, entry = new Route(name, span.origin.service, route === null, this.#slotMs))
     }
     entry.count(trace.order, trace.spans.length - 1, span, this.#now())
     for (const repeats of repeatsIn(trace, span)) if (entry.addRepeats(repeats)) this.#onRepeats(name, repeats)
@@ -58,7 +60,7 @@ class RouteStatistics {
     const nowMs = this.#now()
     const routes = [...this.#routes.values()].map((route) => route.figures(nowMs, this.#store))
     return {
-      nowMs, buckets: BUCKETS_MS, slotMs: SLOT_MS, routes: routes.sort((a, b) => b.count - a.count), more: this.uncounted
+      nowMs, buckets: BUCKETS_MS, slotMs: this.#slotMs, routes: routes.sort((a, b) => b.count - a.count), more: this.uncounted
     }
   }
 
@@ -78,10 +80,11 @@ class RouteStatistics {
 }
 
 class Route {
-  constructor (name, service, unrouted) {
+  constructor (name, service, unrouted, slotMs) {
     this.name = name
     this.service = service
     this.unrouted = unrouted
+    this.slotMs = slotMs
     this.total = 0
     this.errors = 0
     this.firstMs = 0
@@ -120,7 +123,7 @@ class Route {
   }
 
   #slot (now, durationMs, failed) {
-    const number = Math.floor(now / SLOT_MS)
+    const number = Math.floor(now / this.slotMs)
     let counts = this.slots.get(number)
     if (counts === undefined) {
       this.slots.set(number, counts = new Uint32Array(BUCKETS_MS.length + 2))
@@ -164,9 +167,9 @@ class Route {
   }
 
   #histogram (now) {
-    const current = Math.floor(now / SLOT_MS)
+    const current = Math.floor(now / this.slotMs)
     return [...this.slots].filter(([number]) => number > current - SLOTS_MAX).map(([number, counts]) => ({
-      atMs: number * SLOT_MS, counts: [...counts.subarray(0, -1)], errors: counts[counts.length - 1]
+      atMs: number * this.slotMs, counts: [...counts.subarray(0, -1)], errors: counts[counts.length - 1]
     }))
   }
 

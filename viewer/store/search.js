@@ -1,92 +1,153 @@
 'use strict'
 
-// The filters of GET /api/traces and GET /api/logs. Most compare a field of the summary, which is fast. `q` and `attr` read the
-// spans' bytes.
+// Searches the stored traces and log lines. Most tests compare a field of the summary, which is fast. `q`, and `where` with an attribute, read
+// the bytes of spans and lines.
 
 const { readSpan, readResource, readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
-const { LEVELS, leastSeverity } = require('../otlp/log-record')
-const { BadParameter } = require('./parameters')
-const { summaryOf, routeOf } = require('./summary')
+const { BadParameter, interval } = require('./parameters')
+const { Slices } = require('./slices')
+const { conditionsOf, readCondition, traceTest, lineTest } = require('./where')
+const { startOf, summaryOf, routeOf } = require('./summary')
 
 const TEXT_MAX = 500
-const ATTRIBUTES_MAX = 10
+const SPANS_SLICE = 100
+
+/** What every trace must pass. */
+class Filter {
+  #tests
+
+  /** @param {object[]} tests see traceTest in where.js. Those that read nothing come first */
+  constructor (tests) {
+    this.#tests = tests.sort((a, b) => Number(reads(a)) - Number(reads(b)))
+  }
+
+  matches (trace) {
+    const steps = this.steps(trace)
+    let step = steps.next()
+    while (!step.done) step = steps.next()
+    return step.value
+  }
+
+  /** Does the same, and stops now and then, because a trace may have 10,000 spans. @returns {Generator<void, boolean>} */
+  * steps (trace) {
+    for (const test of this.#tests) if ((yield * found(test, trace)) === test.negated) return false
+    return true
+  }
+}
+
+function reads ({ origin, line, span }) {
+  return (origin ?? line ?? span) !== undefined
+}
+
+function * found ({ trace: test, origin, line, span }, trace) {
+  if (test?.(trace)) return true
+  if (origin !== undefined && trace.origins.some(origin)) return true
+  if (line !== undefined && (yield * someOf(trace.lines, line))) return true
+  return span !== undefined && (yield * someOf(trace.spans, span))
+}
+
+function * someOf (list, test) {
+  for (let i = 0; i < list.length; i++) {
+    if (test(list[i])) return true
+    if (i % SPANS_SLICE === SPANS_SLICE - 1) yield
+  }
+  return false
+}
 
 /**
- * @param {URLSearchParams} query
- * @returns {{ matches (trace): boolean, reads: boolean }} `reads`: it reads spans, which is slow: search in slices
- * @throws BadParameter
+ * The stored traces that match, newest first, for `for await`. Other work runs in between.
  */
-function filterOf (query) {
-  const tests = []
-  const given = (name) => query.get(name) || undefined
-  const add = (name, make) => { if (given(name) !== undefined) tests.push(make(given(name), name)) }
-  add('status', statusTest)
-  add('route', (route) => ({ spans }) => spans.some((span) => routeOf(span) === route || (span.kind === 2 && routeOf(span) === null && span.name === route)))
-  add('service', (service) => ({ origins }) => origins.some((origin) => origin.service === service))
-  add('minMs', (value, name) => durationTest(value, name, (ms, bound) => ms >= bound))
-  add('maxMs', (value, name) => durationTest(value, name, (ms, bound) => ms <= bound))
-  add('unrouted', () => (trace) => summaryOf(trace).unrouted)
-  add('exception', (key) => ({ faults }) => faults !== null && faults.some((fault) => fault.key === key))
-  const fast = tests.length
-  const attributes = query.getAll('attr').filter((each) => each !== '')
-  if (attributes.length > ATTRIBUTES_MAX) throw new BadParameter(`attr: can be given ${ATTRIBUTES_MAX} times at most`)
-  for (const each of attributes) tests.push(attributeTest(each))
+class Search {
+  #store
+  #filter
+  #before
+  #slices
+  #maxMs
+  /** Where the search can go on, if it took longer than `maxMs`. */
+  stoppedBefore = null
+
+  constructor (store, filter, { before = Infinity, maxMs = Infinity, sliceMs = undefined } = {}) {
+    this.#store = store
+    this.#filter = filter
+    this.#before = before
+    this.#maxMs = maxMs
+    this.#slices = new Slices(sliceMs)
+  }
+
+  async * [Symbol.asyncIterator] () {
+    const slices = this.#slices
+    for (const trace of this.#store.newestFirst(this.#before)) {
+      if (slices.isDue) {
+        if (slices.tookMs > this.#maxMs) {
+          this.stoppedBefore = trace.order + 1
+          return
+        }
+        await slices.rest()
+      }
+      const steps = this.#filter.steps(trace)
+      let step = steps.next()
+      for (; !step.done; step = steps.next()) if (slices.isDue) await slices.rest()
+      if (step.value) yield trace
+    }
+  }
+}
+
+/**
+ * The filter of GET /api/traces.
+ * @param {URLSearchParams} query
+ * @returns {Filter} @throws BadParameter
+ */
+function filterOf (query, nowMs = Date.now()) {
+  const tests = conditionsOf(query).map(traceTest)
+  const add = (name, make) => { if (query.get(name)) tests.push(make(query.get(name), name)) }
+  const short = (value, name) => traceTest(readCondition(name, `${name} = ${value}`))
+  add('status', short)
+  add('service', (service) => traceTest({ key: 'service', attribute: false, op: '=', negated: false, value: service }))
+  add('route', (route) => traceOnly(({ spans }) => spans.some((span) => routeOf(span) === route || (span.kind === 2 && routeOf(span) === null && span.name === route))))
+  add('unrouted', () => traceOnly((trace) => summaryOf(trace).unrouted))
+  add('exception', (key) => traceOnly(({ faults }) => faults !== null && faults.some((fault) => fault.key === key)))
   add('q', textTest)
-  return { matches: (trace) => tests.every((test) => test(trace)), reads: tests.length > fast }
+  const within = interval(query, nowMs)
+  if (within !== null) tests.push(withinTest(within))
+  return new Filter(tests)
 }
 
-function statusTest (status) {
-  if (status === 'error' || status === 'ok') return (trace) => trace.failed === (status === 'error')
-  const match = /^([1-5])(\d\d|xx)$/i.exec(status)
-  if (match === null) throw new BadParameter('status: must be error, ok, a number such as 404 or a class such as 4xx')
-  const isClass = match[2].toLowerCase() === 'xx'
-  return (trace) => {
-    const code = summaryOf(trace).status
-    return code !== null && (isClass ? Math.floor(code / 100) === Number(match[1]) : code === Number(status))
-  }
+function traceOnly (trace) {
+  return { negated: false, trace }
 }
 
-function durationTest (value, name, compare) {
-  const bound = Number(value)
-  if (!(bound >= 0)) throw new BadParameter(`${name}: must be a number of milliseconds`)
-  return (trace) => compare(summaryOf(trace).durationMs, bound)
+/** A trace is in an interval if it started in it. */
+function withinTest (within) {
+  return traceOnly((trace) => isWithin(within, startOf(trace)))
 }
 
-function attributeTest (given) {
-  if (given.length > TEXT_MAX) throw new BadParameter(`attr: must have at most ${TEXT_MAX} characters`)
-  const colon = given.indexOf(':')
-  const key = colon === -1 ? given : given.slice(0, colon)
-  const value = colon === -1 ? undefined : given.slice(colon + 1)
-  const needle = Buffer.from(key)
-  const holds = (attribute) => {
-    if (attribute.key !== key) return false
-    if (value === undefined) return true
-    const found = plain(attribute)
-    return (typeof found === 'object' && found !== null ? JSON.stringify(found) : String(found)) === value
-  }
-  return ({ origins, spans }) => origins.some(({ resource }) => resource.includes(needle) && readResource(resource).some(holds)) ||
-    spans.some((span) => includes(span, needle) && readSpan(span.bytes, span.from, span.to).attributes.some(holds))
-}
-
-function includes ({ bytes, from, to }, needle) {
-  return bytes.subarray(from, to).includes(needle)
+function isWithin ({ fromMs, toMs }, ms) {
+  return ms >= fromMs && ms <= toMs
 }
 
 function textTest (text) {
+  const { needle, raw, found } = finderOf(text)
+  const isId = /^[0-9a-f]{8,32}$/.test(needle)
+  return {
+    negated: false,
+    trace: ({ id }) => isId && id.startsWith(needle),
+    origin: ({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name),
+    line: (line) => lineHas(line, raw, found),
+    span: (span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found)
+  }
+}
+
+/** @returns {{ needle: string, raw: string | null, found: (value, key?: string) => boolean }} raw: what the bytes of a match contain */
+function finderOf (text) {
   if (text.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
   const needle = text.toLowerCase()
-  const isId = /^[0-9a-f]{8,32}$/.test(needle)
   const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
   const looked = key ?? needle
-  const raw = isTextInBytes(looked) ? looked : null
   const has = (value) => String(value).toLowerCase().includes(needle)
   // `tenant=ac` also finds a `tenant` that begins with `ac`, because the user may still be typing.
   const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
-  return (trace) => (isId && trace.id.startsWith(needle)) ||
-    trace.origins.some(({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name)) ||
-    trace.lines.some((line) => lineHas(line, raw, found)) ||
-    trace.spans.some((span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found))
+  return { needle, raw: isTextInBytes(looked) ? looked : null, found }
 }
 
 // Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans are encoded differently, and the
@@ -104,18 +165,17 @@ function spanHas (span, raw, found) {
 }
 
 /**
- * The filter of GET /api/logs. A line without a level counts as info.
+ * The filter of GET /api/logs.
  * @returns {(line: import('./lines').StoredLine) => boolean} @throws BadParameter
  */
-function lineFilterOf (query) {
-  const level = query.get('level') || LEVELS[0]
-  const least = leastSeverity(level)
-  if (least === undefined) throw new BadParameter(`level: must be one of ${LEVELS.join(', ')}`)
-  const needle = (query.get('q') ?? '').toLowerCase()
-  if (needle.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
-  const raw = isTextInBytes(needle) ? needle : null
-  const found = (value) => String(value).toLowerCase().includes(needle)
-  return (line) => (line.severity || leastSeverity('info')) >= least && (needle === '' || lineHas(line, raw, found))
+function lineFilterOf (query, nowMs = Date.now()) {
+  const tests = conditionsOf(query).map(lineTest)
+  const within = interval(query, nowMs)
+  if (within !== null) tests.unshift(({ timeMs }) => isWithin(within, timeMs))
+  if (query.get('level')) tests.unshift(lineTest(readCondition('level', `level >= ${query.get('level')}`)))
+  const { needle, raw, found } = finderOf(query.get('q') ?? '')
+  if (needle !== '') tests.push((line) => lineHas(line, raw, found))
+  return (line) => tests.every((test) => test(line))
 }
 
 function lineHas (line, raw, found) {
@@ -129,4 +189,4 @@ function attributeHas (attribute, found) {
   return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
 }
 
-module.exports = { filterOf, lineFilterOf }
+module.exports = { Filter, Search, filterOf, lineFilterOf, withinTest }

@@ -4,6 +4,7 @@
 
 const { kindName } = require('../otlp/span-detail')
 const { blockedOf } = require('../views/blocked')
+const { repeatsIn } = require('../views/repeats')
 const { KIND_SERVER } = require('../otlp/names')
 
 const SERVICES_MAX = 20
@@ -28,7 +29,7 @@ function summarize (trace) {
     services: servicesOf(trace),
     state: trace.failed ? 'error' : 'ok',
     error: reasonOf(trace),
-    startMs: entry === null ? trace.receivedMs : entry.startMs,
+    startMs: startOf(trace),
     durationMs: rounded(trace.root !== null ? trace.root.durationMs : extent(trace.spans)),
     spans: trace.spans.length,
     errors: trace.errors,
@@ -40,10 +41,16 @@ function summarize (trace) {
     dropped: trace.dropped,
     unrouted: trace.spans.some(isUnrouted),
     blocked: blockedIn(trace),
+    repeats: repeatsIn(trace),
     receivedMs: trace.receivedMs,
     updatedMs: trace.updatedMs,
     bytes: trace.bytes
   }
+}
+
+/** When a trace started, by the clock of its entry span. */
+function startOf ({ entry, receivedMs }) {
+  return entry === null ? receivedMs : entry.startMs
 }
 
 // A trace that did not fail shows only an error of the request itself, for example a 409 that it threw, and not the error of a call.
@@ -87,9 +94,16 @@ function servicesOf ({ spans, origins }) {
   return [...counts].sort(([, a], [, b]) => b - a).slice(0, SERVICES_MAX).map(([name, count]) => ({ name, spans: count }))
 }
 
-/** The longest blocked loop that a request of the trace recorded. */
+/** The longest blocked loop that a request of the trace recorded, and its span. Loading a module is not the fault of the application. */
 function blockedIn ({ spans }) {
-  return spans.map(blockedOf).reduce((longest, each) => each !== null && !(longest?.ms >= each.ms) ? each : longest, null)
+  let longest = null
+  for (const span of spans) {
+    const blocked = blockedOf(span)
+    if (blocked !== null && !blocked.isLoader && !(longest?.ms >= blocked.ms)) longest = { ...blocked, span: span.id }
+  }
+  if (longest === null) return null
+  const { id, ms, role, culprit, place, span } = longest
+  return { id, ms, role, culprit, place, span }
 }
 
 function extent (spans) {
@@ -108,4 +122,4 @@ function rounded (ms) {
   return Math.round(ms * 1e3) / 1e3
 }
 
-module.exports = { OF_REQUEST, summaryOf, routeOf, rounded }
+module.exports = { OF_REQUEST, summaryOf, startOf, routeOf, rounded }

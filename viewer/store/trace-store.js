@@ -1,11 +1,12 @@
 'use strict'
 
-// Stores traces and log lines within a limit in bytes. It evicts whole traces with their lines, the oldest first.
+// Stores traces, log lines and metrics within a limit in bytes. It evicts whole traces with their lines, the oldest first.
 
 const { EventEmitter } = require('node:events')
 const { readRequest } = require('../otlp/request')
 const { SpanFacts } = require('../otlp/span-facts')
 const { Lines, LINE_OVERHEAD_BYTES } = require('./lines')
+const { Metrics } = require('./metrics')
 const { Origins } = require('./origin')
 const { Trace, StoredSpan, SPAN_OVERHEAD_BYTES } = require('./trace')
 
@@ -18,7 +19,7 @@ const SHARE_OF_ONE_TRACE = 0.5
 const EVICTED_IDS_MAX = 10_000
 
 /**
- * Emits `span` (trace, span, facts, bytes), `change` (trace), `evict` (trace) and `lines`. Listeners are called synchronously; they
+ * Emits `span` (trace, span, facts, bytes), `change` (trace), `evict` (trace), `lines` and `metrics`. Listeners are called synchronously; they
  * must not keep `facts` or `bytes`.
  */
 class TraceStore extends EventEmitter {
@@ -36,6 +37,7 @@ class TraceStore extends EventEmitter {
     super()
     this.maxBytes = maxBytes
     this.lines = new Lines(this.#origins, maxBytes)
+    this.metrics = new Metrics(this.#origins, maxBytes, now)
     this.#now = now
     this.spans = 0
     this.receivedSpans = 0
@@ -46,7 +48,7 @@ class TraceStore extends EventEmitter {
     this.evicted = { traces: 0, spans: 0, after: 0 }
   }
 
-  get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes }
+  get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes + this.metrics.bytes }
   get size () { return this.#list.length - this.#head }
   /** The `order` of the oldest stored trace, or of the next trace if the store is empty. */
   get oldest () { return this.#nextOrder - this.size }
@@ -55,9 +57,9 @@ class TraceStore extends EventEmitter {
   /** The trace with this `order`, if it is still stored. */
   at (order) { return this.#list[order - this.oldest + this.#head] }
 
-  /** Newest first. @param {number} before an order */
+  /** Newest first. Traces may arrive and be evicted in between. @param {number} before an order */
   * newestFirst (before = Infinity) {
-    for (let i = Math.min(this.#list.length, before - this.oldest + this.#head) - 1; i >= this.#head; i--) yield this.#list[i]
+    for (let order = Math.min(this.#nextOrder, before) - 1; order >= this.oldest; order--) yield this.at(order)
   }
 
   /** At most `max` traces whose id starts with `prefix`. */
@@ -118,6 +120,16 @@ class TraceStore extends EventEmitter {
       this.emit('lines')
     }
     return result
+  }
+
+  /** Takes the points of an ExportMetricsServiceRequest. @returns {number} how many were dropped @throws Malformed; the points before the malformed part are kept */
+  receiveMetrics (body) {
+    try {
+      return this.metrics.receive(body)
+    } finally {
+      this.#makeRoom()
+      this.emit('metrics')
+    }
   }
 
   #take (batch, described, body, from, to) {
@@ -204,6 +216,10 @@ class TraceStore extends EventEmitter {
       trace.bytesCounted = trace.bytes
     }
     this.lines.makeRoom()
+    this.#makeRoom()
+  }
+
+  #makeRoom () {
     while (this.bytes > this.maxBytes && this.size > 0) this.#evictOldest()
   }
 

@@ -71,6 +71,8 @@ class Trace {
     this.wasEvicted = false // the trace was stored before
     this.faults = null // its exceptions; `reason`: why it failed. See statistics/exceptions.js
     this.reason = null
+    this.repeats = null // the most repeated calls of the first `repeatsRead` spans. See views/repeats.js
+    this.repeatsRead = 0
     this.version = 0
     this.summary = null
     this.summaryVersion = -1

@@ -11,9 +11,9 @@ const { plural, safeText } = require('./safe-text')
 const EVENT = 'light_trace.blocked_loop'
 
 /**
- * @returns {{ id: string, ms: number, role: string, culprit: string, place: string } | null} the longest blocked loop of the
- *   request. `id`: the same for all requests that were open; `role`: culprit, victim or ''; `culprit`: the trace of the request whose code ran;
- *   `place`: for example `at search (/app/search.js:14)`
+ * @returns {{ id: string, ms: number, role: string, culprit: string, place: string, isLoader: boolean, code: object | null } | null} the longest
+ *   blocked loop of the request. `id`: the same for all requests that were open; `role`: culprit, victim or ''; `culprit`: the trace of the
+ *   request whose code ran; `place`: for example `at search (/app/search.js:14)`, and the same as `code`; `isLoader`: Node was loading a module
  */
 function blockedOf ({ kind, events, bytes, from, to }) {
   if (kind !== KIND_SERVER || events === 0) return null
@@ -25,18 +25,22 @@ function readBlocked ({ attributes }) {
   const values = Object.fromEntries(attributes.map((attribute) => [attribute.key, plain(attribute)]))
   const text = (key) => typeof values[key] === 'string' ? safeText(values[key]) : ''
   const file = text('code.file.path')
-  const before = values[`${EVENT}.is_before_line`] === true ? 'or just before ' : ''
+  const line = Number(values['code.line.number'])
+  const code = file === '' ? null : { name: text('code.function.name'), file, line, isBefore: values[`${EVENT}.is_before_line`] === true }
   return {
     id: text(`${EVENT}.id`),
     ms: Number(values[`${EVENT}.duration`]) * 1000,
     role: text(`${EVENT}.role`),
     culprit: text(`${EVENT}.culprit.trace_id`),
-    place: file === '' ? '' : `at ${before}${text('code.function.name')} (${file}:${Number(values['code.line.number'])})`
+    place: code === null ? '' : `at ${code.isBefore ? 'or just before ' : ''}${code.name} (${file}:${line})`,
+    isLoader: values[`${EVENT}.is_module_loader`] === true,
+    code
   }
 }
 
 /** 'waited 612 ms while another request blocked the event loop at search (/app/search.js:14), trace 0af7…' */
-function blockedText ({ ms, role, culprit, place }, duration) {
+function blockedText ({ ms, role, culprit, place, isLoader }, duration) {
+  if (isLoader) return `waited ${duration(ms)} while Node loaded a module`
   const where = place === '' ? '' : ` ${place}`
   if (role === 'culprit') return `blocked the event loop for ${duration(ms)}${where}`
   return `waited ${duration(ms)} while ${role === 'victim' ? 'another request blocked the event loop' : 'the event loop was blocked'}${where}${culprit === '' ? '' : `, trace ${culprit}`}`

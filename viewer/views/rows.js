@@ -10,11 +10,12 @@ const { callName } = require('./call-name')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { selfTime, criticalPath } = require('./times')
-const { marksOf } = require('./repeats')
+const { marksOf, repeatsOf, statementNumbers } = require('./repeats')
 const { waitsOf } = require('./waits')
 
 const EVENTS_MAX = 20
 const TEXT_MAX = 200
+const CALLS_MIN = 5 // the page folds no fewer calls
 
 /** @param {number} limit the most rows to return; `more` counts the rest */
 function rowsOf (trace, limit = Infinity) {
@@ -26,7 +27,9 @@ function rowsOf (trace, limit = Infinity) {
   let endMs = startMs
   for (const { end } of nodes) endMs = Math.max(endMs, end)
   const all = withLines(trace, nodes)
-  const rows = all.slice(0, limit).map((node) => node.line === undefined ? rowOf(node, startMs, critical.get(node), services) : lineRow(node, startMs))
+  const shown = all.slice(0, limit)
+  const statements = statementsIn(shown)
+  const rows = shown.map((node) => node.line === undefined ? rowOf(node, startMs, critical.get(node), services, statements) : lineRow(node, startMs))
   const more = all.length - rows.length
   return { trace: summaryOf(trace), services: [...services.keys()], startMs, durationMs: rounded(endMs - startMs), rows, ...(more > 0 && { more }) }
 }
@@ -37,7 +40,16 @@ function earliest (nodes) {
   return first
 }
 
-function rowOf (node, traceStart, critical, services) {
+/** The numbers of the statements of all calls that the page could fold. */
+function statementsIn (shown) {
+  const isShown = new Set(shown)
+  return new Map(shown.flatMap(({ children, span }) => {
+    if (!(children?.length >= CALLS_MIN)) return []
+    return [...statementNumbers(children.filter((child) => isShown.has(child)), span === null ? undefined : repeatsOf(span))]
+  }))
+}
+
+function rowOf (node, traceStart, critical, services, statements) {
   const { span } = node
   const { name, group, system } = span === null ? { name: '', group: '' } : callName(span)
   const row = {
@@ -56,6 +68,7 @@ function rowOf (node, traceStart, critical, services) {
   if (critical !== undefined && span !== null) row.critical = critical.map((stretch) => stretch.map((ms) => rounded(ms - traceStart)))
   if (group !== name) row.group = cut(group)
   if (system !== undefined) row.system = cut(system)
+  if (statements.has(node)) row.statement = statements.get(node)
   if (span === null) row.missing = true
   else addRare(row, node)
   return row
@@ -78,6 +91,8 @@ function addRare (row, { span, shift, cycle }) {
   if (waits !== undefined) row.waits = waits.map(rounded)
   if (span.late) row.late = true
   Object.assign(row, marksOf(span))
+  const repeats = repeatsOf(span)
+  if (repeats !== undefined) row.repeats = repeats
   if (shift !== 0) row.shift = rounded(shift)
   if (cycle) row.cycle = true
 }

@@ -9,6 +9,7 @@ const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
 const { rounded } = require('../store/summary')
 const { blockedOf, blockedText } = require('./blocked')
+const { repeatsOf, statementsOf } = require('./repeats')
 const { duration } = require('./text')
 
 const TEXT_MAX = 16_384
@@ -24,6 +25,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
   const scope = readScope(stored.origin.scope)
   const text = (whole) => full ? whole : whole.slice(0, TEXT_MAX)
   const blocked = blockedOf(stored)
+  const repeats = repeatsOf(stored)
   const shown = (attributes) => attributes.map((attribute) => shownAttribute(attribute, full))
   return {
     id: span.id,
@@ -44,7 +46,8 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
     events: span.events.map(({ name, timeNano, attributes, dropped }) => ({
       name: text(name), at: rounded(Number(timeNano - span.startNano) / 1e6), timeNano: String(timeNano), attributes: shown(attributes), dropped
     })),
-    blocked: blocked && { id: blocked.id, culprit: blocked.culprit, text: blockedText(blocked, duration) },
+    blocked: blocked && { id: blocked.id, culprit: blocked.culprit, text: blockedText(blocked, duration), code: blocked.code && withLinkOf(blocked.code, editor) },
+    repeats: repeats === undefined ? null : { ...repeats, ...statementsOf(trace, stored, repeats) },
     links: span.links.map((link) => ({
       trace: link.trace, span: link.span, held: isHeld(link.trace), attributes: shown(link.attributes), dropped: link.dropped
     })),
@@ -75,10 +78,20 @@ function linePanelOf (line, { full = false } = {}) {
 function withLink (attributes, editor) {
   const file = attributes.find(({ key }) => key === 'code.file.path')
   const line = attributes.find(({ key }) => key === 'code.line.number')?.value
-  if (editor === null || !isFileHere(file?.value)) return attributes
-  const path = encodeURI(file.value.replaceAll('\\', '/')).replace(/[?#]/g, encodeURIComponent)
-  file.open = `${editor}://file${path.startsWith('/') ? '' : '/'}${path}${Number.isInteger(line) ? `:${line}` : ''}`
+  const open = linkTo(file?.value, line, editor)
+  if (open !== undefined) file.open = open
   return attributes
+}
+
+function withLinkOf (code, editor) {
+  const open = linkTo(code.file, code.line, editor)
+  return open === undefined ? code : { ...code, open }
+}
+
+function linkTo (file, line, editor) {
+  if (editor === null || !isFileHere(file)) return undefined
+  const path = encodeURI(file.replaceAll('\\', '/')).replace(/[?#]/g, encodeURIComponent)
+  return `${editor}://file${path.startsWith('/') ? '' : '/'}${path}${Number.isInteger(line) ? `:${line}` : ''}`
 }
 
 // The path comes from the sender. Two leading slashes would access another machine.

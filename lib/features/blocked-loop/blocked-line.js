@@ -12,6 +12,9 @@ const OURS = typeof __filename === 'string' && basename(__filename) === 'blocked
 const FRAMES_MAX = 20
 const STACKS_MAX = 64 // different lines in one block
 
+// Node reads modules for `import` with these. It compiles some of them to WebAssembly when they are first needed, which may be in a request.
+const LOADERS = ['cjs-module-lexer', 'es-module-lexer', 'amaro'].map((name) => `node:internal/deps/${name}/`)
+
 // While JavaScript runs, V8 executes the worker's command within 4 ms, even on a busy machine. A command that waited longer than this
 // waited for native code, and ran at a line after that code.
 const LATE_MS = 5
@@ -31,7 +34,7 @@ class Stacks {
     const isLate = askedMs > LATE_MS
     const request = processState.storage.getStore()?.getValue(REQUEST_KEY)
     const site = sites[topOf(sites, isLate)]
-    const key = `${request?.spanId} ${site?.getFileName()}:${site?.getLineNumber()}`
+    const key = isInLoader(sites) ? 'loader' : `${request?.spanId} ${site?.getFileName()}:${site?.getLineNumber()}`
     const ms = this.#first === null ? 0 : at - this.#takenAt
     this.#takenAt = at
     if (!this.#stacks.has(key) && this.#stacks.size < STACKS_MAX) this.#stacks.set(key, { sites, request, ms: 0, seenMs: 0 })
@@ -45,7 +48,8 @@ class Stacks {
   /**
    * Returns the request and the code that blocked the loop for `duration`, as far as they are known. If one line was seen running for
    * longer than the total time in which nothing was seen, that line is to blame. Otherwise native code may be: then the result is the
-   * line that the most time passed before, marked as such. The time before the first sample counts for the first line.
+   * line that the most time passed before, marked as such. The time before the first sample counts for the first line. Node's own module
+   * loader is neither the fault of a request nor of a line.
    */
   longest (duration) {
     const stacks = [...this.#stacks.values()]
@@ -54,6 +58,7 @@ class Stacks {
     const seen = largest(stacks, 'seenMs')
     const isBefore = seen.seenMs < duration - sum(stacks, 'seenMs')
     const { sites, request, seenMs } = isBefore ? largest(stacks, 'ms') : seen
+    if (isInLoader(sites)) return { request: undefined, code: codeOfLoader(sites) }
     const top = topOf(sites, seenMs === 0)
     return { request, code: top === -1 ? null : codeOf(sites, top, isBefore) }
   }
@@ -84,7 +89,7 @@ function callSites (ours) {
  * only continued after the native code and is not blamed. Our own code is never blamed.
  */
 function topOf (sites, isLate) {
-  const top = sites.findIndex((site) => isOfUser(site) && !(isLate && isAtEntry(site)))
+  const top = sites.findIndex((site, index) => isOfUser(site) && !isWasmOfNode(sites, index) && !(isLate && isAtEntry(site)))
   const file = sites[top]?.getFileName() ?? ''
   const isOfPackage = file.includes('/node_modules/') || file.includes('\\node_modules\\')
   return file.startsWith(OURS) || (isLate && isOfPackage) ? -1 : top
@@ -94,6 +99,29 @@ function topOf (sites, isLate) {
 function isOfUser (site) {
   const file = site.getFileName()
   return typeof file === 'string' && file !== '' && !file.startsWith('node:')
+}
+
+/** Whether a frame is WebAssembly that Node has called, such as the HTTP parser of `fetch`. */
+function isWasmOfNode (sites, index) {
+  if (!isWasm(sites[index])) return false
+  const caller = sites.slice(index).find((site) => !isWasm(site))?.getFileName()
+  return typeof caller === 'string' && caller.startsWith('node:')
+}
+
+function isWasm (site) {
+  const file = site.getFileName()
+  return typeof file === 'string' && file.startsWith('wasm:')
+}
+
+/** Whether Node was reading a module for `import`. Functions of the user that are further down wait for that. */
+function isInLoader (sites) {
+  for (const site of sites) {
+    const file = site.getFileName() ?? ''
+    if (site.isAsync()) return false
+    if (LOADERS.some((loader) => file.startsWith(loader))) return true
+    if (isOfUser(site) && !isWasm(site)) return false
+  }
+  return false
 }
 
 function isAtEntry (site) {
@@ -113,6 +141,11 @@ function codeOf (sites, top, isBefore) {
   }
   if (isBefore) attributes['light_trace.blocked_loop.is_before_line'] = true
   return { attributes, text: ` ${isBefore ? 'at or just before' : 'at'} ${name} (${file}:${line})` }
+}
+
+function codeOfLoader (sites) {
+  const stack = sites.map(frameOf).map(({ text }) => `    at ${text}`).join('\n')
+  return { attributes: { 'light_trace.blocked_loop.is_module_loader': true, 'code.stacktrace': stack }, text: ' by Node, which was loading a module' }
 }
 
 /** Describes a frame, by its original source if Node has a source map (with --enable-source-maps). */

@@ -225,7 +225,7 @@ class AppLogs {
   #inheritedBy (context) { return this.#inherit === null || context === undefined ? null : this.#inherit.of(context.request) }
 
   #accept (logged) {
-    if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line')
+    if (this.#isClosed) this.#tracer.lostAfterClose(this.#stats, 'log line came')
     else if (this.#sink === null) {
       if (this.#waiting.length < WAITING_MAX) this.#waiting.push(logged)
       else this.#stats.drop('queue_full', 1)

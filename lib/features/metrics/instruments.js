@@ -9,7 +9,7 @@ const { perScope } = require('../../otel/api-facade.js')
 const clock = require('../../runtime/timers.js')
 const { elements, read, toObject } = require('../../span/attributes.js')
 const { keepExemplar, areBounds } = require('./histograms.js')
-const { own } = require('./series.js')
+const { SERIES_MAX, own } = require('./series.js')
 
 // The API's ValueType.
 const INT = 0
@@ -216,7 +216,7 @@ function foreignRegistry (provider, ours) {
       return { isForgotten: false, record }
     }
     // The same limit of series as our own metrics, but series are never forgotten.
-    return { seriesMax: 2000, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
+    return { seriesMax: SERIES_MAX, attributeLengthMax: 1024, sweeps: 0, isOverflow: () => false, of }
   }
   return { metric, exemplarFlags: { mask: 0, set: 0 } } // the provider takes its own exemplars
 }

@@ -5,7 +5,7 @@
 const clock = require('../../runtime/timers.js')
 const { parentIn, SAMPLED } = require('../../context/trace-context.js')
 const { settleWithin } = require('../../export/exporter.js')
-const { attributeList, NumberSeries, SeriesIndex, own } = require('./series.js')
+const { SERIES_MAX, attributeList, NumberSeries, SeriesIndex, own } = require('./series.js')
 const { DEFAULT, searchable, ExplicitHistogram, ExponentialHistogram } = require('./histograms.js')
 
 // A metric and its series, one for each set of attributes. The number of series is limited: attributes beyond the limit share one
@@ -172,7 +172,6 @@ function canonical (list) {
 
 function byKey ([a], [b]) { return a < b ? -1 : 1 }
 
-const SERIES_MAX = 2000
 // A limit for applications that put user data into instrument names.
 const METRICS_MAX = 1000
 // A callback that never settles must not stop all metrics.
@@ -334,4 +333,4 @@ function whatFailed (name) {
   return name === undefined ? 'a metric provider failed' : `the callback of the metric '${name}' failed`
 }
 
-module.exports = { Metric, MetricRegistry, SERIES_MAX }
+module.exports = { Metric, MetricRegistry }

@@ -6,6 +6,9 @@
 
 const { setAttributes } = require('../../span/attributes.js')
 
+/** The number of series of one metric, with the overflow series. */
+const SERIES_MAX = 2000
+
 class Series {
   /** @param {readonly any[]} attributes flat list @param {number} startMs monotonic */
   constructor (attributes, startMs) {
@@ -189,4 +192,4 @@ function isPlain (value) {
   return typeof value !== 'object' || (Array.isArray(value) && value.every((item) => item === null || typeof item !== 'object'))
 }
 
-module.exports = { Series, NumberSeries, takeDelta, SeriesIndex, attributeList, own }
+module.exports = { SERIES_MAX, Series, NumberSeries, takeDelta, SeriesIndex, attributeList, own }

@@ -95,7 +95,7 @@ const MINIFIERS = {
 }
 
 for (const [name, bundle] of Object.entries(MINIFIERS)) {
-  test(`${name}, minified: held lines, the spans of stages, and the line that blocks the loop`, async (t) => {
+  test(`${name}, minified: held lines, the spans of stages and the line that blocks the loop are right`, async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-'))
     t.after(() => rmSync(folder, { recursive: true }))
     const file = join(folder, 'bundle.cjs')
@@ -107,7 +107,7 @@ for (const [name, bundle] of Object.entries(MINIFIERS)) {
   })
 }
 
-test('the service has the name that npm gives it', async (t) => {
+test('the service has the name from npm', async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'light-trace-bundle-'))
   t.after(() => rmSync(folder, { recursive: true }))
   const file = join(folder, 'name.cjs')

@@ -65,7 +65,7 @@ test('drizzle and kysely over a traced pool of pg: each query is a child of its 
   assert.equal(await queriesIn(collector), 'SERVER GET /twice\n  CLIENT INSERT users ERROR error.type=23505')
 })
 
-test('Prisma by its own instrumentation: its spans are in the request’s trace', { timeout: 120_000 }, async (t) => {
+test('Prisma with its own instrumentation: its spans are in the request’s trace', { timeout: 120_000 }, async (t) => {
   // `prisma generate` needs no engine, but checks that its file exists. Any program will do.
   const made = await runProgram(t, [process.execPath, 'node_modules/prisma/build/index.js', 'generate', '--schema', 'schema.prisma'], { cwd: here, env: { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: '1' } })
   assert.equal(made.code, 0, made.text)

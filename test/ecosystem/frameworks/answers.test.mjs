@@ -31,20 +31,20 @@ const ANSWERS = [
   { what: 'a preflight of CORS', path: '/json', method: 'OPTIONS', headers: { origin: ORIGIN, 'access-control-request-method': 'GET' }, status: 204, span: 'OPTIONS *' },
   { what: 'a file', path: '/assets/page.txt', status: 200, span: 'GET /assets/*', check: (body) => assert.equal(String(body), TEXT) },
   { what: 'a part of a file', path: '/assets/page.txt', headers: { range: 'bytes=4-8' }, status: 206, span: 'GET /assets/*', check: (body) => assert.equal(String(body), 'quick') },
-  { what: 'a part that is not there', path: '/assets/page.txt', headers: { range: 'bytes=999999-' }, status: 416, span: 'GET /assets/*', thrown: true },
-  { what: 'a file that has not changed', path: '/assets/page.txt', headers: (answers) => ({ 'if-none-match': answers['a file'].headers.etag }), status: 304, span: 'GET /assets/*' },
-  { what: 'the head of a file', path: '/assets/page.txt', method: 'HEAD', status: 200, span: 'HEAD /assets/*' },
-  { what: 'a file that is not there', path: '/assets/none.txt', status: 404, span: 'GET /assets/*' },
-  { what: 'a path that is not there', path: '/none', status: 404, span: 'GET' },
+  { what: 'a missing part of a file', path: '/assets/page.txt', headers: { range: 'bytes=999999-' }, status: 416, span: 'GET /assets/*', thrown: true },
+  { what: 'an unchanged file', path: '/assets/page.txt', headers: (answers) => ({ 'if-none-match': answers['a file'].headers.etag }), status: 304, span: 'GET /assets/*' },
+  { what: 'the headers of a file', path: '/assets/page.txt', method: 'HEAD', status: 200, span: 'HEAD /assets/*' },
+  { what: 'a missing file', path: '/assets/none.txt', status: 404, span: 'GET /assets/*' },
+  { what: 'a path without a route', path: '/none', status: 404, span: 'GET' },
   { what: 'an upload', path: '/upload', form: TEXT, status: 200, span: 'POST /upload', check: (body) => assert.equal(String(body), String(TEXT.length)) },
   { what: 'an upload that is too large', path: '/upload', form: TEXT.repeat(2), status: 413, span: 'POST /upload', thrown: true },
-  { what: 'an upload that is none', path: '/upload', method: 'POST', status: 406, span: 'POST /upload', thrown: true },
-  { what: 'an answer of the service behind', path: '/api/stock/7', status: 200, span: 'GET /api/*', calls: 1, check: (body) => assert.equal(String(body), 'many') },
-  { what: 'an error of the service behind', path: '/api/broken', status: 502, span: 'GET /api/*', calls: 1 },
-  { what: 'a service behind that hangs up', path: '/api/hang-up', status: 500, span: 'GET /api/*', calls: 1 },
+  { what: 'an upload without a form', path: '/upload', method: 'POST', status: 406, span: 'POST /upload', thrown: true },
+  { what: 'an answer of the upstream', path: '/api/stock/7', status: 200, span: 'GET /api/*', calls: 1, check: (body) => assert.equal(String(body), 'many') },
+  { what: 'an error of the upstream', path: '/api/broken', status: 502, span: 'GET /api/*', calls: 1 },
+  { what: 'an upstream that hangs up', path: '/api/hang-up', status: 500, span: 'GET /api/*', calls: 1 },
   { what: 'the last of a rate limit', path: '/few', status: 200, span: 'GET /few' },
-  { what: 'one above a rate limit', path: '/few', status: 429, span: 'GET /few', thrown: true },
-  { what: 'an app under pressure', path: '/json', pressed: true, status: 503, span: 'GET /json' }
+  { what: 'the last request within a rate limit', path: '/few', status: 429, span: 'GET /few', thrown: true },
+  { what: 'the first request above a rate limit', path: '/json', pressed: true, status: 503, span: 'GET /json' }
 ]
 
 test('each kind of answer has one span', async (t) => {

@@ -24,7 +24,7 @@ test('mercurius: resolvers are in the request’s context', async (t) => {
   assert.equal(await collector.tree(), 'SERVER POST /graphql\n  INTERNAL add')
 })
 
-test('tRPC: procedures are in the request’s context, and onError hands the error to the span', async (t) => {
+test('tRPC: procedures are in the request’s context, and onError passes the error to the span', async (t) => {
   const trpc = initTRPC.create()
   const router = trpc.router({
     hello: trpc.procedure.query(() => lightTrace.current().withSpan('greet', async () => 'hello')),

@@ -11,12 +11,12 @@ const here = import.meta.dirname
 const [plugin, appFile] = docsCode('recipes.md', 'fastify-cli and @fastify/autoload', 'js')
 const START = ['start', '--address', '127.0.0.1', '--port', '0', '--log-level', 'info']
 
-test('the files are those of docs/recipes.md', () => {
+test('the files are the same as in docs/recipes.md', () => {
   assert.equal(readFileSync(join(here, 'cli/plugins/00-light-trace.cjs'), 'utf8'), plugin)
   assert.ok(readFileSync(join(here, 'cli/app.cjs'), 'utf8').includes(appFile))
 })
 
-test('fastify start with --options and flags of one’s own', async (t) => {
+test('fastify start works with --options and custom flags', async (t) => {
   const sink = await startSink(t)
   const program = startProgram(t, [process.execPath, 'node_modules/.bin/fastify', ...START, '--options', 'cli/app.cjs', '--', '--tier=gold'], { cwd: here, sink })
   const { origin, answer } = await ask(program)
@@ -46,7 +46,7 @@ for (const [name, file, command] of [
   ['TypeScript by tsx', 'app.ts', [process.execPath, 'node_modules/tsx/dist/cli.mjs']],
   ['TypeScript by --import tsx', 'app.mts', [process.execPath, '--import', 'tsx']]
 ]) {
-  test(`${name}: the plugin, and the preload in an app that does not name it`, async (t) => {
+  test(`${name}: light-trace works as a plugin, and preloaded in an app that does not mention it`, async (t) => {
     const folder = mkdtempSync(join(here, 'esm-'))
     t.after(() => rmSync(folder, { recursive: true }))
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')

@@ -26,7 +26,7 @@ test('a gateway: the inner service’s span is a child of the call', async (t) =
   assert.equal(served.parentSpanId, spans[1].spanId)
 })
 
-test('a WebSocket is one span; its handler has the request’s context', async (t) => {
+test('a WebSocket is one span, and its handler has the request’s context', async (t) => {
   const { collector, url } = await start(t, async (app) => {
     await app.register(websocket)
     app.get('/socket', { websocket: true }, (socket, request) => {
@@ -48,7 +48,7 @@ test('a WebSocket is one span; its handler has the request’s context', async (
   assert.equal(span.status.code, 'UNSET')
 })
 
-test('server-sent events that the client leaves are no error', async (t) => {
+test('server-sent events are no error when the client disconnects', async (t) => {
   const { collector, url } = await start(t, (app) => app.get('/events', (request, reply) => {
     reply.hijack()
     reply.raw.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -58,7 +58,7 @@ test('server-sent events that the client leaves are no error', async (t) => {
   assert.equal(await collector.tree(), 'SERVER GET /events')
 })
 
-test('@fastify/autoload: light-trace in a folder of plugins, with the flags of fastify-cli', async (t) => {
+test('@fastify/autoload loads light-trace from a folder of plugins, with the flags of fastify-cli', async (t) => {
   const folder = mkdtempSync(join(import.meta.dirname, 'autoload-'))
   t.after(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, 'plugins'))
@@ -76,7 +76,7 @@ test('@fastify/autoload: light-trace in a folder of plugins, with the flags of f
   assert.deepEqual(lines.map(({ code }) => code), ['LT_WARN_OPTION_UNKNOWN'])
 })
 
-test('a plugin of one’s own that depends on light-trace by its name', async (t) => {
+test('a custom plugin can depend on light-trace by its name', async (t) => {
   const { app, collector, url } = await start(t, async (app) => {
     await app.register(fp(async (app) => app.addHook('preHandler', async (request) => request.trace.set('tenant', 'acme')), { name: 'tenant', dependencies: ['light-trace'] }))
     app.get('/', async () => lightTrace.current().get('tenant'))
@@ -86,7 +86,7 @@ test('a plugin of one’s own that depends on light-trace by its name', async (t
   assert.equal(await collector.tree(), 'SERVER GET /')
 })
 
-test('undici-thread-interceptor: calls between threads carry their trace, and nothing of an untrusted caller', () => {
+test('undici-thread-interceptor: calls between threads carry their trace, and nothing from an untrusted caller', () => {
   // The package reads performance.nodeTiming.uvMetricsInfo, which Node has since 22.10. On Node 20 it answers no calls, with or without
   // light-trace.
   execFileSync(JSON.parse(process.env.NODES)[24], ['threads.mjs'], { cwd: import.meta.dirname, timeout: 30_000 })

@@ -10,7 +10,7 @@ import replyFrom from '@fastify/reply-from'
 import { leaveStream, start } from './start.mjs'
 
 // @fastify/express redefines `headersSent` on each raw response.
-test('@fastify/express: statuses, errors, kept traces, metrics and response headers are as without it', async (t) => {
+test('@fastify/express: statuses, errors, kept traces, metrics and response headers are the same as without it', async (t) => {
   const { app, collector, url } = await start(t, async (app) => {
     await app.register(express)
     app.get('/ok', async (request, reply) => { reply.header('x-cache', 'hit'); return 'ok' })
@@ -41,7 +41,7 @@ test('@fastify/express: failed requests that are not sampled are kept', async (t
   assert.deepEqual((await collector.spans()).map(({ name }) => name), Array(10).fill('GET /thrown'))
 })
 
-test('@fastify/express: a hijacked stream that its client leaves is no error', async (t) => {
+test('@fastify/express: a hijacked stream is no error when the client disconnects', async (t) => {
   const { collector, url } = await start(t, async (app) => {
     await app.register(express)
     app.get('/events', (request, reply) => {
@@ -57,7 +57,7 @@ test('@fastify/express: a hijacked stream that its client leaves is no error', a
 
 // With @fastify/express, Fastify believes that the head was not sent, and sets the status to 500.
 for (const [beside, plugins] of [['', []], [' beside @fastify/express', [express]]]) {
-  test(`@fastify/reply-from${beside}: an upstream that resets after its head: the status is the one that went out`, async (t) => {
+  test(`@fastify/reply-from${beside}: if an upstream resets after its headers, the recorded status is the one that was sent`, async (t) => {
     const resets = []
     const upstream = net.createServer((socket) => {
       socket.on('error', () => {})

@@ -28,7 +28,7 @@ const tracing = new Function('lightTrace', `${apolloPlugin}\nreturn tracing`)(li
 
 const typeDefs = 'type Query { stock(id: Int!): String, broken: String }'
 
-test('Apollo Server by @as-integrations/fastify', async (t) => {
+test('Apollo Server with @as-integrations/fastify', async (t) => {
   const call = await startStock(t)
   const collector = createCollector()
   const app = fastify()
@@ -44,7 +44,7 @@ for (const [name, driver, options, prepare] of [
   ['mercurius', MercuriusDriver, {}, (app) => addHook(app)],
   ['Apollo', ApolloDriver, { plugins: [tracing] }, () => {}]
 ]) {
-  test(`GraphQL in NestJS, by ${name}`, async (t) => {
+  test(`GraphQL in NestJS, with ${name}`, async (t) => {
     const call = await startStock(t)
     const collector = createCollector()
     const adapter = new FastifyAdapter()

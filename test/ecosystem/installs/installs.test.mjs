@@ -20,7 +20,7 @@ test('pnpm, isolated and strict', { timeout: 300_000 }, async (t) => {
   const folder = makeApp(t, { 'pnpm-workspace.yaml': 'nodeLinker: isolated\nstrictPeerDependencies: true\nhoist: false\n' })
   const installed = await runProgram(t, [...pnpm, 'install', '--ignore-scripts', '--store-dir', join(here, 'node_modules/.pnpm-store')], { cwd: folder, env: { npm_config_registry: registry } })
   assert.equal(installed.code, 0, installed.text)
-  assert.ok(!existsSync(join(folder, 'node_modules/fastify-plugin')), 'only what the app declares is there')
+  assert.ok(!existsSync(join(folder, 'node_modules/fastify-plugin')), 'only declared dependencies are there')
   await check(t, folder, { node: [process.execPath], bin: [join(folder, 'node_modules/.bin/light-trace')] })
 })
 

@@ -89,7 +89,7 @@ test('a request is one SERVER span with its route and its handler', (t) => same(
 
 test('a caller’s span is the parent', (t) => same(t, () => (app) => app.get('/', hello), [{ url: '/', headers: CALLER }], ['200 / with a caller: handler']))
 
-test('hooks have spans: those of the app, of the route, of a plugin', (t) => same(t, () => (app) => {
+test('hooks of the app, of the route and of a plugin have spans', (t) => same(t, () => (app) => {
   app.addHook('preValidation', async () => {})
   app.get('/', { onRequest: async () => {}, preHandler: (request, reply, done) => done() }, hello)
   app.register(async (nested) => {
@@ -98,7 +98,7 @@ test('hooks have spans: those of the app, of the route, of a plugin', (t) => sam
   }, { prefix: '/nested' })
 }, ['/', '/nested'], ['200 /: handler, onRequest, preHandler, preValidation', '200 /nested: handler, preHandler, preValidation']))
 
-test('two hooks of one stage: a span each, and a span for the stage', async (t) => {
+test('two hooks of one stage: theirs have a span each, ours one for the stage', async (t) => {
   const { theirs, ours } = await ask(t, () => (app) => app.get('/', { preHandler: [async () => {}, async () => {}] }, hello), ['/'])
   assert.deepEqual({ theirs, ours }, { theirs: ['200 /: handler, preHandler, preHandler'], ours: ['200 /: handler, preHandler'] })
 })
@@ -136,22 +136,22 @@ test('OTEL_FASTIFY_IGNORE_PATHS is read by both', async (t) => {
   await same(t, () => (app) => app.get('/health/live', hello).get('/', hello), ['/health/live', '/'], ['200 no span', '200 /: handler'])
 })
 
-test('an error is that of the request and of the stage that it came from', (t) => same(t, () => (app) => {
+test('an error is recorded on the request and on the stage that caused it', (t) => same(t, () => (app) => {
   app.get('/handler', async () => { throw new Error('no') })
   app.get('/hook', { preHandler: async () => { throw new Error('no') } }, hello)
 }, ['/handler', '/hook'], ['500 ERROR /handler: handler ERROR', '500 ERROR /hook: preHandler ERROR']))
 
-test('an error that a hook hands to its callback: only ours has it on the hook', async (t) => {
+test('an error that a hook passes to its callback: only ours has it on the hook', async (t) => {
   const { theirs, ours } = await ask(t, () => (app) => app.get('/', { preHandler: (request, reply, done) => done(new Error('no')) }, hello), ['/'])
   assert.deepEqual({ theirs, ours }, { theirs: ['500 ERROR /: preHandler'], ours: ['500 ERROR /: preHandler ERROR'] })
 })
 
-test('an error that the answer says is the caller’s: theirs is an ERROR', async (t) => {
+test('an error with a 4xx answer: only theirs is an ERROR', async (t) => {
   const { theirs, ours } = await ask(t, () => (app) => app.get('/', async () => { throw Object.assign(new Error('no'), { statusCode: 404 }) }), ['/'])
   assert.deepEqual({ theirs, ours }, { theirs: ['404 ERROR /: handler ERROR'], ours: ['404 /: handler'] })
 })
 
-test('no route: the request has a span, and so have the hooks and an own handler', async (t) => {
+test('without a route, the request, the hooks and a custom handler have spans', async (t) => {
   await same(t, () => () => {}, ['/nothing'], ['404 no route'])
   const { theirs, ours } = await ask(t, () => (app) => {
     app.addHook('onRequest', async () => {})
@@ -173,7 +173,7 @@ test('registered in a scope, it traces that scope only', async (t) => {
   assert.equal(await collector.tree(), 'SERVER GET /in')
 })
 
-test('a function of yours gets each request’s span, and may throw', async (t) => {
+test('a custom function gets each request’s span, and may throw', async (t) => {
   const routes = () => (app) => app.get('/', hello)
   const named = []
   await same(t, routes, ['/'], ['200 /'], {
@@ -183,7 +183,7 @@ test('a function of yours gets each request’s span, and may throw', async (t) 
   assert.deepEqual(named, ['/', '/'])
 })
 
-test('the request has its span, and carries its trace on', async (t) => {
+test('the request has its span, and passes its trace on', async (t) => {
   const answers = []
   await same(t, (key) => (app) => app.get('/', async (request) => {
     const { span, inject } = key === 'otel' ? request.opentelemetry() : { span: request.trace.span, inject: (headers) => request.trace.inject(headers) }

@@ -77,7 +77,7 @@ test('from @fastify/otel: one SERVER span has the attribute and the route', LIMI
   assertRequest(ours.spans[0])
 })
 
-test('from dd-trace: the attribute and the span of its own', LIMIT, async (t) => {
+test('from dd-trace: the attribute and the custom span are there', LIMIT, async (t) => {
   const { before, after } = guide('From dd-trace')
   const theirs = await start(t, before)
   const ours = await start(t, after)
@@ -92,7 +92,7 @@ test('from dd-trace: the attribute and the span of its own', LIMIT, async (t) =>
   assertChild(ours.spans)
 })
 
-test('from Sentry 11: light-trace has the traces, and Sentry the errors, in them', LIMIT, async (t) => {
+test('from Sentry 11: light-trace has the traces, and Sentry has the errors in them', LIMIT, async (t) => {
   const { before, after } = guide('From Sentry 11')
   const theirs = await start(t, SHUT_SENTRY_DOWN + before)
   const ours = await start(t, SHUT_SENTRY_DOWN + after)

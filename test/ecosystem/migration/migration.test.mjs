@@ -15,14 +15,14 @@ const PAGES = { 'docs/migration.md': pageTables, 'test/ecosystem/migration/spans
 const [START, END] = ['<!-- migration:start -->', '<!-- migration:end -->']
 const served = new Map()
 
-test('every set-up answers the thirty requests as the others do', async () => {
+test('every setup answers the thirty requests in the same way', async () => {
   for (const setup of Object.keys(NAMES)) served.set(setup, await serve(setup))
   for (const [setup, answered] of served) assert.deepEqual(answersOf(answered), answersOf(served.get('light-trace')), setup)
   assert.equal(requests.length, 30)
 })
 
 for (const [name, tables] of Object.entries(PAGES)) {
-  test(`${name} has the spans that they leave`, () => {
+  test(`${name} has the spans that each request leaves`, () => {
     const page = readFileSync(join(ROOT, name), 'utf8')
     const [before, rest] = page.split(START)
     const made = `${before}${START}\n${tables(served)}\n${rest.slice(rest.indexOf(END))}`
@@ -31,14 +31,14 @@ for (const [name, tables] of Object.entries(PAGES)) {
   })
 }
 
-test('light-trace loses no request’s span but those that Fastify never gets', () => {
+test('light-trace records every request except those that Fastify never gets', () => {
   const lost = served.get('light-trace').filter(({ spans }) => !spans.some(({ kind }) => kind === 'SERVER')).map(({ name }) => name)
   assert.deepEqual(lost, ['a malformed URL'])
 })
 
 const CONTEXTS = { name: 'contexts', path: '/contexts', traceId: 'c'.repeat(32) }
 
-test('beside an SDK, each makes one SERVER span a request and sends it to its own collector', async () => {
+test('next to an SDK, each makes one SERVER span per request and sends it to its own collector', async () => {
   const all = await serve('beside', [CONTEXTS])
   assert.deepEqual(answersOf(all.slice(0, requests.length)), answersOf(served.get('light-trace')))
   for (const { name, spans, caller = true, calls } of all) {
@@ -48,12 +48,12 @@ test('beside an SDK, each makes one SERVER span a request and sends it to its ow
     assert.deepEqual(ours.map(({ scope, kind }) => `${scope} ${kind}`), name === 'a malformed URL' ? [] : ['light-trace SERVER'], name)
     assert.deepEqual(serverSpans(theirs).map(({ scope }) => scope), ['@opentelemetry/instrumentation-http'], name)
     for (const { parentSpanId } of [...ours, ...serverSpans(theirs)]) assert.equal(parentSpanId, CALLER, `${name}: the caller is the parent of both`)
-    for (const { traceparent } of calls) assert.ok(theirs.some(({ spanId }) => traceparent.includes(spanId)), `${name}: the call's parent is there`)
+    for (const { traceparent } of calls) assert.ok(theirs.some(({ spanId }) => traceparent.includes(spanId)), `${name}: the call's parent exists`)
   }
   assertContextsAgree(all)
 })
 
-test('beside dd-trace, each makes one SERVER span a request, in the caller’s trace', async () => {
+test('next to dd-trace, each makes one SERVER span per request, in the caller’s trace', async () => {
   const all = await serve('beside-dd', [CONTEXTS])
   assert.deepEqual(answersOf(all.slice(0, requests.length)), answersOf(served.get('light-trace')))
   for (const { name, spans, caller = true, calls } of all) {
@@ -63,12 +63,12 @@ test('beside dd-trace, each makes one SERVER span a request, in the caller’s t
     assert.equal(serverSpans(ours).length, name === 'a malformed URL' ? 0 : 1, name)
     assert.equal(serverSpans(theirs).length, 1, name)
     for (const { parentSpanId } of [...serverSpans(ours), ...serverSpans(theirs)]) assert.equal(parentSpanId, CALLER, name)
-    for (const { traceparent } of calls) assert.ok(theirs.some(({ spanId }) => traceparent.includes(spanId)), `${name}: the call's parent is there`)
+    for (const { traceparent } of calls) assert.ok(theirs.some(({ spanId }) => traceparent.includes(spanId)), `${name}: the call's parent exists`)
   }
   assertContextsAgree(all)
 })
 
-test('with an SDK, light-trace completes its SERVER span, and nothing is sent twice', async () => {
+test('with an SDK, light-trace completes the SDK’s SERVER span, and nothing is sent twice', async () => {
   const all = await serve('together', [CONTEXTS])
   assert.deepEqual(answersOf(all.slice(0, requests.length)), answersOf(served.get('light-trace')))
   for (const { name, spans } of all) {

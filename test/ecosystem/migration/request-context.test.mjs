@@ -38,7 +38,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
   }
   const post = (body) => ({ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
 
-  test(`${name}: requests at the same time have values of their own`, async (t) => {
+  test(`${name}: concurrent requests have separate values`, async (t) => {
     const both = meeting(2)
     const ask = await serve(t, (app) => {
       app.post('/:id', async (request) => {
@@ -52,7 +52,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
     assert.deepEqual(answers.map(({ body }) => JSON.parse(body)), [['1', '1', '1'], ['2', '2', '2']])
   })
 
-  test(`${name}: a value that one stage sets is there in the later ones`, async (t) => {
+  test(`${name}: a value that one stage sets is there in later stages`, async (t) => {
     const seen = []
     const responded = new EventEmitter()
     const ask = await serve(t, (app) => {
@@ -76,7 +76,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
     assert.deepEqual(seen, ['onRequest', 'preParsing', 'preValidation', 'preHandler', 'handler', 'preSerialization', 'onSend', 'onResponse'])
   })
 
-  test(`${name}: a body that comes in pieces does not end the context`, async (t) => {
+  test(`${name}: a body in several pieces does not end the context`, async (t) => {
     const ask = await serve(t, (app) => {
       app.addHook('onRequest', async () => contexts.set('user', 'ann'))
       app.post('/', async () => contexts.get('user'))
@@ -97,7 +97,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
     assert.equal(last, 'ann')
   })
 
-  test(`${name}: what a request replaces in its values is gone with it`, async (t) => {
+  test(`${name}: values that a request replaces end with it`, async (t) => {
     for (const defaults of [undefined, { user: 'nobody' }, () => ({ user: 'nobody' })]) {
       const ask = await serve(t, (app) => {
         app.get('/read', async () => contexts.get('user') ?? 'unset')
@@ -111,7 +111,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
     }
   })
 
-  test(`${name}: a function makes new values for each request and gets it`, async (t) => {
+  test(`${name}: a function gets each request and makes new values for it`, async (t) => {
     const ask = await serve(t, (app) => app.get('/:id', async (request) => {
       const { list, url } = contexts.store()
       list.push(request.params.id)
@@ -161,7 +161,7 @@ for (const [name, contexts] of [['@fastify/request-context', THEIRS], ['light-tr
   })
 }
 
-test('both at once: each keeps its own values', async (t) => {
+test('used together, each keeps its own values', async (t) => {
   const app = fastify()
   t.after(() => app.close())
   await THEIRS.register(app)

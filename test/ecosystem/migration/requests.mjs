@@ -32,11 +32,11 @@ export const requests = [
   ['an error handler that answers 422', { path: '/handled' }],
   ['a stream', { path: '/stream' }],
   ['a stream that breaks', { path: '/broken-stream' }],
-  ['a client that leaves', { path: '/never', leaves: true }],
+  ['a client that disconnects', { path: '/never', leaves: true }],
   ['`reply.hijack`', { path: '/hijacked' }],
   ['an attribute by the API', { path: '/attribute' }],
-  ['a span by the API', { path: '/own-span' }],
-  ['a line in the log', { path: '/log' }],
+  ['a span made with the API', { path: '/own-span' }],
+  ['a log line', { path: '/log' }],
   ['a call by `fetch`', { path: '/fetch' }]
 ].map(([name, request], index) => ({ name, ...request, traceId: (index + 1).toString(16).padStart(32, '0') }))
 

@@ -9,7 +9,7 @@ export const NAMES = {
 const EXAMPLE = 'a query with a token'
 const NOTHING = '–'
 // The rows that users of another tracer need most.
-const ON_PAGE = ['a parameter', 'a route with a prefix and two hooks', 'no route', 'an error with status 404', 'an error', 'a stream that breaks', 'a client that leaves', 'a call by `fetch`']
+const ON_PAGE = ['a parameter', 'a route with a prefix and two hooks', 'no route', 'an error with status 404', 'an error', 'a stream that breaks', 'a client that disconnects', 'a call by `fetch`']
 const NOT_COMPARED = /^(?:_|process_id$|runtime-id$|language$|service$|span\.kind$|component$)/ // internal tags of dd-trace
 
 /** The tables of spans.md. @param {Map<string, object[]>} served setup → its requests, as serve() returns them @returns {string} */
@@ -49,8 +49,8 @@ function otherTable (served) {
   return table(['', ...headings(served)], [
     ['`setAttribute` of the active span sets', ...columns(served, (requests) => ownersOf(requests, 'an attribute by the API', ({ attributes }) => 'user.id' in attributes))],
     ['an error is recorded on', ...columns(served, (requests) => ownersOf(requests, 'an error', ({ events }) => events.includes('exception')))],
-    ['a span by the API is a child of', ...columns(served, parentOfOwnSpan)],
-    ['a line in the log has', ...columns(served, idsInLog)],
+    ['a span made with the API is a child of', ...columns(served, parentOfOwnSpan)],
+    ['a log line has', ...columns(served, idsInLog)],
     ['a call by `fetch` sends `traceparent`', ...columns(served, (requests) => find(requests, 'a call by `fetch`').calls.every(({ traceparent }) => traceparent !== undefined) ? 'yes' : 'no')]
   ])
 }
@@ -60,7 +60,7 @@ function ownersOf (requests, name, has) {
 }
 
 function parentOfOwnSpan (requests) {
-  const { spans } = find(requests, 'a span by the API')
+  const { spans } = find(requests, 'a span made with the API')
   const own = spans.find(({ name }) => name === 'price')
   const parent = spans.find(({ spanId }) => spanId === own?.parentSpanId)
   return parent === undefined ? NOTHING : label(parent)
@@ -72,7 +72,7 @@ function label ({ kind, name }) {
 }
 
 function idsInLog (requests) {
-  const line = find(requests, 'a line in the log').lines.filter((line) => line.includes('from the handler')).map((line) => JSON.parse(line))[0]
+  const line = find(requests, 'a log line').lines.filter((line) => line.includes('from the handler')).map((line) => JSON.parse(line))[0]
   const ids = Object.keys(line).filter((key) => /^(?:trace_|span_|dd$)/.test(key))
   return ids.length === 0 ? NOTHING : ids.map((id) => `\`${id}\``).join(', ')
 }

@@ -18,7 +18,7 @@ test('routes have one span with the route’s name, and providers read the reque
   assert.equal(await collector.tree(), 'SERVER GET /cats/:id\n  INTERNAL load cat')
 })
 
-test('an exception that a filter answers is the span’s, by request.trace.fail', async (t) => {
+test('request.trace.fail records an exception that a filter answers', async (t) => {
   const { app, collector } = await start(t)
   assert.equal((await app.inject('/cats/broken/7')).statusCode, 500)
   const [span] = await collector.spans()
@@ -35,7 +35,7 @@ test('an unknown path is one span without a route', async (t) => {
   assert.equal(span.attributes['http.response.status_code'], 404)
 })
 
-test('handlers have spans, which end before the hooks of the answer: Nest’s handlers go on until it is sent', async (t) => {
+test('handlers have spans that end before the hooks of the answer, since Nest’s handlers run until it is sent', async (t) => {
   const { app, collector } = await start(t, { spans: { handler: true, hooks: ['onSend'] } })
   let ended
   app.getHttpAdapter().getInstance().addHook('onSend', async () => { ended = app.getHttpAdapter().getInstance().lightTrace.stats().spans.ended })
@@ -44,7 +44,7 @@ test('handlers have spans, which end before the hooks of the answer: Nest’s ha
   assert.equal(ended, 2)
 })
 
-test('registered after NestFactory.create(), as docs/context.md says, middleware has no context and the rest has', async (t) => {
+test('registered after NestFactory.create(), as in docs/context.md, only middleware has no context', async (t) => {
   const { app, collector } = await start(t, { isLate: true })
   const { body } = await app.inject('/cats/7')
   assert.deepEqual(JSON.parse(body), { id: '7', inMiddleware: false, inGuard: true, sameTrace: true })

@@ -32,7 +32,7 @@ ${signals}
 app.listen({ port: Number(process.env.PORT ?? 0), host: '127.0.0.1' })
 `
 
-test('SIGTERM: what is running is answered, and all spans are delivered', async (t) => {
+test('SIGTERM: running requests are answered, and all spans are delivered', async (t) => {
   const sink = await startSink(t)
   const program = startProgram(t, COMMAND, { cwd: makeApp(t), sink })
   const origin = await listening(program)
@@ -45,7 +45,7 @@ test('SIGTERM: what is running is answered, and all spans are delivered', async 
   assert.deepEqual(sink.spans.map(({ name }) => name).sort(), ['GET /', 'GET /late'])
 })
 
-const noNamespace = spawnSync(NAMESPACE[0], [...NAMESPACE.slice(1), 'true']).status !== 0 && 'this machine makes no PID namespace'
+const noNamespace = spawnSync(NAMESPACE[0], [...NAMESPACE.slice(1), 'true']).status !== 0 && 'this machine cannot create a PID namespace'
 
 test('Docker: Node as process 1', { skip: noNamespace }, async (t) => {
   const sink = await startSink(t)
@@ -70,7 +70,7 @@ test('Kubernetes: the pod is in the resource', async (t) => {
   assert.deepEqual([resource['k8s.pod.name'], resource['k8s.pod.uid']], [POD['metadata.name'], POD['metadata.uid']])
 })
 
-test('node:cluster: each worker is an instance, and delivers all', async (t) => {
+test('node:cluster: each worker is an instance and delivers all spans', async (t) => {
   const sink = await startSink(t)
   const folder = makeApp(t, { 'cluster.js': `const cluster = require('node:cluster')\nif (cluster.isPrimary) { cluster.fork(); cluster.fork()\n${clusterSignals}} else require('./app.js')\n` })
   const program = startProgram(t, [process.execPath, 'cluster.js'], { cwd: folder, sink })
@@ -81,7 +81,7 @@ test('node:cluster: each worker is an instance, and delivers all', async (t) => 
   assertDelivered(sink, pids)
 })
 
-test('PM2: start, reload and stop in cluster mode, without a request or a span lost', { timeout: 240_000 }, async (t) => {
+test('PM2: start, reload and stop in cluster mode lose no request and no span', { timeout: 240_000 }, async (t) => {
   const sink = await startSink(t)
   const folder = makeApp(t, { 'ecosystem.config.js': pm2Config })
   const port = await freePort()
@@ -95,7 +95,7 @@ test('PM2: start, reload and stop in cluster mode, without a request or a span l
     const first = await askWorkers(`http://127.0.0.1:${port}/`, 2)
     await pm2('reload', 'ecosystem.config.js')
     const second = await askWorkers(`http://127.0.0.1:${port}/`, 2)
-    assert.deepEqual([...first.keys()].filter((pid) => second.has(pid)), [], 'they are new processes')
+    assert.deepEqual([...first.keys()].filter((pid) => second.has(pid)), [], 'the processes are new')
     await pm2('stop', 'shop')
     assertDelivered(sink, new Map([...first, ...second]))
   } finally {

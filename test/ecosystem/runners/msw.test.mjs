@@ -8,7 +8,7 @@ import { http, HttpResponse } from 'msw'
 import { setupServer } from 'msw/node'
 import { startSink } from '../../test/support/ecosystem.js'
 
-test('msw: requests that make mocked calls are traced, and light-trace’s own posts are neither mocked nor refused', async (t) => {
+test('msw: requests with mocked calls are traced, and light-trace’s own requests are neither mocked nor refused', async (t) => {
   const sink = await startSink(t)
   const unhandled = []
   const mocks = setupServer(

@@ -15,13 +15,13 @@ const run = promisify(execFile)
 const here = import.meta.dirname
 const TIMEOUT_MS = 120_000
 
-test('Jest, with its open handles looked for', { timeout: TIMEOUT_MS }, async () => {
+test('Jest finds no open handles', { timeout: TIMEOUT_MS }, async () => {
   const { stderr } = await run(process.execPath, ['node_modules/jest/bin/jest.js', '--detectOpenHandles', '--ci'], { cwd: here })
   assert.match(stderr, /Tests: +3 passed, 3 total/)
   assert.doesNotMatch(stderr, /open handle/)
 })
 
-test('Jest, where one file leaves an application open and the next one sees it collected', { timeout: TIMEOUT_MS }, async () => {
+test('Jest: an application that one file leaves open is garbage-collected before the next file', { timeout: TIMEOUT_MS }, async () => {
   const { stderr } = await run(process.execPath, ['node_modules/jest/bin/jest.js', '--ci', '--runInBand', '--testSequencer', './open/by-name.cjs', '--testMatch', '<rootDir>/open/*.spec.cjs'], { cwd: here })
   assert.match(stderr, /Tests: +2 passed, 2 total/)
 })
@@ -31,7 +31,7 @@ test('Vitest', { timeout: TIMEOUT_MS }, async () => {
   assert.match(stdout, /Tests +3 passed \(3\)/)
 })
 
-test('node:test: a budget says no with the tree, and yes', async (t) => {
+test('node:test: a broken budget fails with the tree, and a larger budget passes', async (t) => {
   const collector = createCollector()
   const app = fastify()
   t.after(() => app.close())
@@ -42,7 +42,7 @@ test('node:test: a budget says no with the tree, and yes', async (t) => {
   await assert.rejects(collector.check({ calls: { http: 1 } }), { code: 'LT_ERR_CHECK', message: /over budget\nGET \/: http: 2 calls, 1 allowed[^]+<-- http/ })
 })
 
-test('fake timers of node:test and of sinon', async (t) => {
+test('fake timers of node:test and of sinon block nothing', async (t) => {
   const fakes = [
     () => { t.mock.timers.enable(); return () => t.mock.timers.reset() },
     () => { const clock = sinon.useFakeTimers({ toFake: ['setTimeout', 'setInterval', 'setImmediate', 'Date'] }); return () => clock.restore() }
@@ -60,7 +60,7 @@ test('fake timers of node:test and of sinon', async (t) => {
   }
 })
 
-test('fake timers: what is exported arrives, by itself and when the app is closed', async (t) => {
+test('fake timers: exports arrive, by themselves and when the app is closed', async (t) => {
   const sink = await startSink(t)
   const clock = sinon.useFakeTimers({ now: 0, toFake: ['setTimeout', 'setInterval', 'setImmediate', 'Date', 'hrtime', 'performance'] })
   try {
@@ -77,7 +77,7 @@ test('fake timers: what is exported arrives, by itself and when the app is close
   assert.deepEqual(sink.spans.map(({ attributes }) => attributes['url.path']), ['/1', '/2'])
 })
 
-test('nock: requests that make mocked calls are traced, and what light-trace exports is not asked of nock', async (t) => {
+test('nock: requests with mocked calls are traced, and nock does not see light-trace’s exports', async (t) => {
   const sink = await startSink(t)
   nock.disableNetConnect()
   t.after(() => { nock.enableNetConnect(); nock.restore() })

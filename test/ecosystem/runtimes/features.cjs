@@ -63,7 +63,7 @@ const FEATURES = {
       })
   },
 
-  'clients that leave' () {
+  'clients that disconnect' () {
     const body = new PassThrough()
     body.write('a')
     return serve({}, ({ app }) => app.get('/', (request, reply) => reply.send(body)), async ({ origin, spans }) => {
@@ -102,7 +102,7 @@ const FEATURES = {
   '`node:http`: CLIENT spans' () { return calls(getUpstream, (spans) => assert.ok(spans.some(({ kind }) => kind === 'CLIENT'))) },
   '`node:http`: trace headers' () { return calls(getUpstream, ([server], headers) => assert.equal(headers.traceparent?.split('-')[1], server.traceId)) },
 
-  '`fetch` of npm’s `undici`: both' () {
+  '`fetch` of npm’s `undici`: spans and headers' () {
     return calls(async () => (await undici.fetch(UPSTREAM)).json(), ([server, call], headers) => assert.deepEqual([call?.kind, headers.traceparent?.slice(3, 52)], ['CLIENT', `${server.traceId}-${call?.spanId}`]))
   },
 

@@ -18,10 +18,10 @@ const RUNTIMES = {
   [`Bun ${bun}`]: { command: [join(here, 'node_modules/@oven', `bun-${process.platform}-${process.arch}`, 'bin/bun')], preload: '--preload light-trace/register' },
   [`Deno ${deno}`]: { command: [join(here, 'node_modules/@deno', `${process.platform}-${process.arch}-glibc`, 'deno'), 'run', '-A'], preload: '--preload ./node_modules/light-trace/register.js' }
 }
-const PRELOAD = 'the preload'
+const PRELOAD = 'preloading'
 const HEADERS_OF_HTTP = '`node:http`: trace headers'
 
-test('what works in Bun and in Deno is what docs/recipes.md says', { timeout: 300_000 }, async (t) => {
+test('the table of docs/recipes.md has what works in Bun and in Deno', { timeout: 300_000 }, async (t) => {
   const upstream = createServer((request, response) => response.end(JSON.stringify(request.headers)))
   await new Promise((resolve) => upstream.listen(0, '127.0.0.1', resolve))
   t.after(() => { upstream.closeAllConnections(); upstream.close() })

@@ -25,10 +25,10 @@ for (const [node, binary] of nodes) {
       const { count, differences } = await compare({ binary, cwd, pattern: new RegExp(files), url })
       t.diagnostic(`${count} tests, ${differences.length} differ`)
       assert.ok(count >= testsMin, `${count} tests were run`) // fewer tests mean that the suite was not found and nothing was compared
-      assert.ok(bytes() > 0, 'and were traced')
+      assert.ok(bytes() > 0, 'the tests were traced')
       const tests = known.filter(({ suite }) => suite === name).map(({ test }) => test)
-      assert.deepEqual(differences.filter((difference) => !isKnown(difference, tests)), [], 'no other difference than the known ones')
-      assert.deepEqual(tests.filter((test) => !differences.includes(test)), [], 'and each known one is still there')
+      assert.deepEqual(differences.filter((difference) => !isKnown(difference, tests)), [], 'there is no difference except the known ones')
+      assert.deepEqual(tests.filter((test) => !differences.includes(test)), [], 'each known difference still occurs')
     })
   }
 }

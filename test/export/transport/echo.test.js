@@ -86,7 +86,7 @@ function unescaped (text) {
   return text.replaceAll(/\\+u([0-9a-f]{4})|%([0-9a-f]{2})/gi, (escape, unit, byte) => String.fromCharCode(parseInt(unit ?? byte, 16)))
 }
 
-test('what only resembles a secret is quoted', async (t) => {
+test('text that only resembles a secret is quoted', async (t) => {
   const sink = await startSink(t)
   const message = 'missing Bearer token: the tenant "team-a" has reached the limit of 123456 spans a second'
   sink.respond = () => text(message)

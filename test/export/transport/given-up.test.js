@@ -4,7 +4,7 @@ const { test } = require('tap')
 const { OtlpHttp } = require('../../../lib/export/http/otlp-http')
 const { startFakeCollector } = require('../../support/fake-collector')
 
-test('what is still being compressed when it is given up is not sent', async (t) => {
+test('a request that is given up while it is compressed is not sent', async (t) => {
   const collector = await startFakeCollector(t)
   const http = new OtlpHttp({ url: collector.url, headers: {}, timeoutMs: 5000, compression: 'gzip' }, (fn) => fn())
   const outcome = new Promise((resolve) => http.post([Buffer.alloc(1000)], '', resolve))

@@ -120,7 +120,7 @@ async function readByNode (t, bytes, end) {
 }
 
 for (const [what, [text, end]] of Object.entries(wellFormed)) {
-  test(`${what}: read as Node reads it, in whatever pieces it comes`, async (t) => {
+  test(`${what}: read as Node reads it, in any pieces`, async (t) => {
     const bytes = Buffer.from(text, 'latin1')
     const expected = await readByNode(t, bytes, end)
     t.equal(expected.isComplete, true)
@@ -129,30 +129,30 @@ for (const [what, [text, end]] of Object.entries(wellFormed)) {
 }
 
 for (const [what, text] of Object.entries({ ...malformed, ...malformedBody })) {
-  test(`${what}: refused, as Node refuses it`, async (t) => {
+  test(`${what}: rejected, as Node rejects it`, async (t) => {
     const bytes = Buffer.from(text, 'latin1')
     t.match(await readByNode(t, bytes), /^HPE_/)
     for (const pieces of waysToCut(bytes)) t.throws(() => read(pieces), { code: 'EBADMSG' }, `${pieces.length} pieces`)
   })
 }
 
-test('what is no HTTP is known by its first byte', async (t) => {
+test('a response that is not HTTP is detected by its first byte', async (t) => {
   t.throws(() => new HttpResponse().push(Buffer.from('\0')), { code: 'EBADMSG' })
   new HttpResponse().push(Buffer.from('HTTP/1.'))
 })
 
-test('a change of protocol that nobody asked for is no response', async (t) => {
+test('a change of protocol without a request for it is not a response', async (t) => {
   t.throws(() => read([Buffer.from('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n')]), { code: 'ECONNRESET' })
 })
 
-test('interim responses do not go on for ever', async (t) => {
+test('the number of interim responses is limited', async (t) => {
   const response = new HttpResponse()
   t.throws(() => {
     for (let i = 0; i < 1000; i++) response.push(Buffer.from('HTTP/1.1 103 Early Hints\r\n\r\n'))
   }, { code: 'EBADMSG' })
 })
 
-test('neither do extensions of chunks and trailers', async (t) => {
+test('so are chunk extensions and trailers', async (t) => {
   for (const [before, again] of [['', `1;${'x'.repeat(1000)}\r\na\r\n`], ['0\r\n', `x: ${'x'.repeat(1000)}\r\n`]]) {
     const response = new HttpResponse()
     response.push(Buffer.from(`${HEAD}transfer-encoding: chunked\r\n\r\n${before}`))
@@ -163,21 +163,21 @@ test('neither do extensions of chunks and trailers', async (t) => {
   }
 })
 
-test('after what comes unasked there is no other request', async (t) => {
+test('unexpected data after a response ends the connection', async (t) => {
   for (const extra of ['x', HEAD]) {
     const { status, isComplete, isKeptAlive } = read([Buffer.from(`${HEAD}content-length: 2\r\n\r\nok${extra}`)])
     t.strictSame([status, isComplete, isKeptAlive], [200, true, false])
   }
 })
 
-test('a body that is cut off is not complete, and its status is known', async (t) => {
+test('a truncated body is incomplete, and its status is known', async (t) => {
   for (const text of ['content-length: 5\r\n\r\nhell', 'transfer-encoding: chunked\r\n\r\n5\r\nhell', 'transfer-encoding: chunked\r\n\r\n0\r\n']) {
     const { status, isComplete } = read([Buffer.from(HEAD + text)], 'end')
     t.strictSame([status, isComplete], [200, false])
   }
 })
 
-test('of a long body the beginning is kept, and its end is not waited for', async (t) => {
+test('the beginning of a long body is kept, and the end is not awaited', async (t) => {
   const length = 2 * BODY_BYTES_MAX
   const bodies = [
     [`content-length: ${length}\r\n\r\n`, Buffer.alloc(length, 'a')],

@@ -9,7 +9,7 @@ const Response = opentelemetry.proto.collector.trace.v1.ExportTraceServiceRespon
 
 const encode = (partialSuccess) => Buffer.from(Response.encode({ partialSuccess }).finish())
 
-test('a partial success is read as another encoder writes it', async (t) => {
+test('a partial success from another encoder is read', async (t) => {
   t.strictSame(readPartialSuccess(encode({ rejectedSpans: 3, errorMessage: 'too old' })), { rejected: 3, message: 'too old' })
   t.strictSame(readPartialSuccess(encode({ rejectedSpans: 300, errorMessage: 'é€😀' })), { rejected: 300, message: 'é€😀' })
   t.strictSame(readPartialSuccess(encode({ errorMessage: 'be nice' })), { rejected: 0, message: 'be nice' })
@@ -26,7 +26,7 @@ test('a count of any size is a number', async (t) => {
   t.equal(readPartialSuccess(varint(...Array(10).fill(0xff), 0x01)), null, 'eleven bytes')
 })
 
-test('unknown fields are passed over', async (t) => {
+test('unknown fields are skipped', async (t) => {
   const bytes = Buffer.concat([
     Buffer.from([0x10, 0x96, 0x01]), // 2: varint
     Buffer.from([0x19, 1, 2, 3, 4, 5, 6, 7, 8]), // 3: fixed64
@@ -37,7 +37,7 @@ test('unknown fields are passed over', async (t) => {
   t.equal(readPartialSuccess(bytes).rejected, 2)
 })
 
-test('a message is made fit to print and short', async (t) => {
+test('a message is made printable and short', async (t) => {
   const hostile = `\u001b[31mred\u001b[0m\r\nforged line\u202e${'x'.repeat(100_000)}`
   const { message } = readPartialSuccess(encode({ errorMessage: hostile }))
   t.ok(message.length <= 256)
@@ -46,7 +46,7 @@ test('a message is made fit to print and short', async (t) => {
 })
 
 // T21
-test('bytes that are something else are nothing, whatever they are', async (t) => {
+test('bytes in any other format are ignored', async (t) => {
   for (const text of ['<html>', '{"partialSuccess":{"rejectedSpans":"3"}}', '\0\0\0\0', 'ok']) t.equal(readPartialSuccess(Buffer.from(text)), null, text)
   const random = randomFrom(20261121)
   const valid = encode({ rejectedSpans: 123456, errorMessage: 'some words' })
@@ -62,7 +62,7 @@ test('bytes that are something else are nothing, whatever they are', async (t) =
   t.pass('20,000 rounds, no throw')
 })
 
-test('time is linear in the length', async (t) => {
+test('parsing takes linear time', async (t) => {
   const many = Buffer.alloc(4 * 1024 * 1024, 0x10) // varint field, varint value, …
   t.equal(readPartialSuccess(many), null)
 })

@@ -53,7 +53,7 @@ function most (attempts, withinMs) {
 }
 
 for (const kind of Object.keys(KINDS)) {
-  test(`a collector that ${kind}: its return is noticed, and it is not run down`, async (t) => {
+  test(`a collector that ${kind} is not flooded, and its return is noticed`, async (t) => {
     const random = randomFrom(1)
     const { takesMs } = KINDS[kind]
     for (const outageMs of [1, 300, 3000, 30_000, 300_000]) {
@@ -72,18 +72,18 @@ for (const kind of Object.keys(KINDS)) {
   })
 }
 
-test('where the buffer turns over in half a second, a machine that refuses is asked ten times a second', async (t) => {
+test('a collector that refuses connections is tried ten times a second if the buffer fills in half a second', async (t) => {
   const { noticedAfterMs, attempts } = simulate({ kind: 'refuses', outageMs: 30_000, bytesPerSecond: 2 * BUFFER, random: () => 0.999 })
   t.ok(noticedAfterMs <= 2 * WAIT_MIN_MS, `${noticedAfterMs}`)
   t.ok(attempts.length > 150)
 })
 
-test('and where little is written, twice a second at most', async (t) => {
+test('and at most twice a second if few spans are written', async (t) => {
   const { attempts } = simulate({ kind: 'refuses', outageMs: 300_000, bytesPerSecond: 100, random: () => 0 })
   t.ok(attempts.length < 900, `${attempts.length} in 300 s`)
 })
 
-test('Retry-After holds, however fast the buffer turns over', async (t) => {
+test('Retry-After is honoured, however fast the buffer fills', async (t) => {
   const schedule = new RetrySchedule(BUFFER)
   for (const retryAfterMs of [WAIT_MIN_MS, 120_000]) {
     schedule.attempted(0)
@@ -97,7 +97,7 @@ test('Retry-After holds, however fast the buffer turns over', async (t) => {
 })
 
 // T14
-test('the wait grows, is spread over half of its range, and ends where a return must be noticed', async (t) => {
+test('the wait grows, is spread over half of its range, and is limited so that a return is noticed', async (t) => {
   for (const failures of [1, 2, 5, 10, 1000, Number.MAX_SAFE_INTEGER]) {
     const shortest = backoffMs(failures, 0)
     const longest = backoffMs(failures, 1 - Number.EPSILON)

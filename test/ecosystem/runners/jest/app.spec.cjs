@@ -8,7 +8,7 @@ const fastify = require('fastify')
 const lightTrace = require('light-trace')
 const { createCollector } = require('light-trace/testing')
 
-test('a request is traced, and the API knows its span', async () => {
+test('a request is traced, and the API has its span', async () => {
   const collector = createCollector()
   const app = fastify()
   await app.register(lightTrace, { spanProcessors: [collector] })
@@ -18,7 +18,7 @@ test('a request is traced, and the API knows its span', async () => {
   await app.close()
 })
 
-test('a budget says no with the tree, and yes', async () => {
+test('a broken budget fails with the tree, and a larger budget passes', async () => {
   const collector = createCollector()
   const app = fastify()
   await app.register(lightTrace, { spanProcessors: [collector] })
@@ -32,7 +32,7 @@ test('a budget says no with the tree, and yes', async () => {
   await app.close()
 })
 
-test('fake timers stop neither requests nor close', async () => {
+test('fake timers block neither requests nor close', async () => {
   jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask'] })
   try {
     const app = fastify()

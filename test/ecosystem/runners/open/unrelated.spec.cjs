@@ -6,7 +6,7 @@
 const v8 = require('node:v8')
 const vm = require('node:vm')
 
-test('the application of another file is collected', async () => {
+test('the application of another file is garbage-collected', async () => {
   v8.setFlagsFromString('--expose-gc')
   const gc = vm.runInNewContext('gc')
   for (let i = 0; i < 20; i++) {

@@ -5,7 +5,7 @@ import lightTrace from 'light-trace'
 import { createCollector } from 'light-trace/testing'
 import { expect, test, vi } from 'vitest'
 
-test('a request is traced, and the API knows its span', async () => {
+test('a request is traced, and the API has its span', async () => {
   const collector = createCollector()
   const app = fastify()
   await app.register(lightTrace, { spanProcessors: [collector] })
@@ -15,7 +15,7 @@ test('a request is traced, and the API knows its span', async () => {
   await app.close()
 })
 
-test('a budget says no with the tree, and yes', async () => {
+test('a broken budget fails with the tree, and a larger budget passes', async () => {
   const collector = createCollector()
   const app = fastify()
   await app.register(lightTrace, { spanProcessors: [collector] })
@@ -29,7 +29,7 @@ test('a budget says no with the tree, and yes', async () => {
   await app.close()
 })
 
-test('fake timers stop neither requests nor close', async () => {
+test('fake timers block neither requests nor close', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'setInterval', 'setImmediate', 'Date', 'performance'] })
   try {
     const app = fastify()

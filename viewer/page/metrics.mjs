@@ -1,0 +1,279 @@
+// Metrics: the routes, the runtime, and all instruments of applications, over the last hour or another interval.
+
+import { get, query } from './api.mjs'
+import { LINES_MAX, chart } from './chart.mjs'
+import { button, h, icon, scrolling } from './dom.mjs'
+import { PERCENTILES, dotsOf, metricCard, statistics } from './metric-card.mjs'
+import { whenReleased } from './pointer.mjs'
+import { clock, count, duration, line, number, percent, plural } from './text.mjs'
+
+const CARDS = 24 // at first, and with each press of the button
+const BY_MAX = 10 // attributes, as in the API
+const PAUSE_MS = 1000 // between two loads
+const TYPING_MS = 150
+const SPAN_MIN_MS = 300_000
+
+export function metricsView ({ app, host, params }) {
+  const state = Object.fromEntries(params) // service, route, of, q, from, to, last, and for each instrument `by.<name>` and `show.<name>`
+  const shared = { group: 'metrics', onSelect: (from, to) => app.go('/metrics' + query({ ...state, last: '', from, to })) }
+  const services = h('select', { 'aria-label': 'Service', onchange: () => { Object.assign(state, { service: services.value, route: '', of: '' }); rename(); load() } })
+  const search = h('input', { type: 'search', placeholder: 'Search instruments', 'aria-label': 'Search instruments', autocomplete: 'off', spellcheck: 'false', oninput: typed })
+  const found = h('span.quiet')
+  const body = scrolling('Metrics', true)
+  const nothing = h('div.nothing', { hidden: true }, h('h2', null, 'No metrics have arrived yet'),
+    h('p', null, 'An app that npx light-trace runs sends them. Other apps can send OTLP metrics to'), h('pre', null, `${location.origin}/v1/metrics`))
+  const requests = requestsSection({ state, shared, times, changed: () => { rename(); requests.set(overview) } })
+  const runtime = h('div.cards')
+  const instruments = h('div.cards')
+  const more = button('', () => { limit += CARDS; drawInstruments() })
+  const sections = [['Requests', requests.element], ['Runtime', runtime], ['Instruments', instruments, more]].map(([title, ...content]) => h('section', { hidden: true }, h('h2', null, title), content))
+  const cards = new Map() // by what they show, so that a card that stays keeps its focus
+  const seen = new IntersectionObserver(cameIntoView, { root: body, rootMargin: '200px' })
+  const waiting = new Set() // cards to load
+  let overview
+  let known = []
+  let firstMs = Infinity // of all values that the page has seen
+  let limit = CARDS
+  let closed = false
+  let loading = false
+  let again = false
+  let working = false
+  let typing
+  search.value = state.q ?? ''
+  app.title('Metrics')
+  host.append(h('h1.sr', null, 'Metrics'), h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap'), interval()), body)
+  body.classList.add('metrics')
+  body.append(nothing, ...sections)
+  load()
+
+  return {
+    follow: {},
+    search: () => { search.focus(); search.select() },
+    focus: () => body.focus(),
+    live: (event) => ['metrics', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    close () {
+      closed = true
+      clearTimeout(typing)
+      seen.disconnect()
+      requests.close()
+      for (const { card } of cards.values()) card.close()
+    }
+  }
+
+  function where () {
+    const { service, from, to, last } = state
+    return { service, from, to, last }
+  }
+
+  function interval () {
+    const { from, to } = state
+    return from && to && h('span.quiet', null, `${[from, to].map((each) => clock(Number(each)).slice(0, 8)).join(' to ')} · `, h('a', { href: '/metrics' + query({ ...state, from: '', to: '' }) }, 'last hour'))
+  }
+
+  // The interval of a chart: the chosen one, or from the first value that the page knows.
+  function times ({ atMs, slotMs }, lines) {
+    const toMs = atMs.at(-1) + slotMs
+    firstMs = Math.min(firstMs, atMs.find((_, index) => lines.some(({ values }) => values[index] != null)) ?? Infinity)
+    return { atMs, toMs, fromMs: state.from || state.last ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
+  }
+
+  function rename () {
+    app.rename('/metrics' + query(state))
+  }
+
+  function typed () {
+    clearTimeout(typing)
+    typing = setTimeout(() => {
+      state.q = search.value.trim()
+      limit = CARDS
+      rename()
+      drawInstruments()
+    }, TYPING_MS)
+  }
+
+  // If metrics arrive during a load, it is done again after a pause.
+  async function load () {
+    again = loading
+    if (loading || closed) return
+    loading = true
+    try {
+      const answers = await Promise.all([get('/api/metrics/overview', where()), get('/api/metrics')])
+      whenReleased(() => !closed && draw(...answers))
+    } finally {
+      setTimeout(() => {
+        loading = false
+        if (again) load()
+      }, PAUSE_MS)
+    }
+  }
+
+  function draw (top, { instruments }) {
+    overview = top
+    known = instruments
+    nothing.hidden = known.length > 0
+    drawServices()
+    sections[0].hidden = overview.routes.length === 0
+    requests.set(overview)
+    sections[1].hidden = overview.runtime.length === 0
+    const several = new Set(overview.runtime.map(({ service }) => service)).size > 1
+    place(runtime, overview.runtime.map((each) => [`${each.service} ${each.title} ${several}`, () => ({ ...each, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service }) })]))
+    drawInstruments()
+    for (const each of cards.values()) want(each)
+  }
+
+  function drawServices () {
+    const names = ['', ...new Set([...overview.services, state.service ?? ''].filter(Boolean))]
+    if (names.length === services.length && names.every((name, index) => services[index].value === name)) return
+    services.replaceChildren(...optionsOf(names.map((name) => [name, line(name, 60) || 'All services']), state.service))
+  }
+
+  function drawInstruments () {
+    const text = (state.q ?? '').toLowerCase()
+    const above = new Set(overview?.runtime.flatMap(({ names }) => names))
+    const matching = known.filter(({ name, description, services }) => `${name} ${description}`.toLowerCase().includes(text) && (!state.service || services.includes(state.service)))
+      .sort((a, b) => above.has(a.name) - above.has(b.name)) // what is shown above comes last
+    place(instruments, matching.slice(0, limit).map((each) => [keyOf(each), () => instrumentCard(each)]))
+    const left = matching.length - limit
+    more.hidden = left <= 0
+    more.textContent = `Show ${Math.min(left, CARDS)} more of ${left}`
+    found.textContent = matching.length < known.length ? `${count(matching.length)} of ${plural(known.length, 'instrument')}` : plural(known.length, 'instrument')
+    sections[2].hidden = matching.length === 0
+  }
+
+  // With selects for the attribute that separates its lines, and for the statistic.
+  function instrumentCard (instrument) {
+    const { name, scope, unit, description, attributes, series } = instrument
+    const keys = Object.keys(attributes)
+    const selectOf = (label, parameter, options) => {
+      if (options.length < 2) return h('span')
+      const select = h('select', { 'aria-label': `${label} of ${line(name, 80)}`, onchange: () => { state[parameter] = select.value; rename(); want(cards.get(keyOf(instrument))) } }, optionsOf(options, state[parameter]))
+      return select
+    }
+    const by = selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, BY_MAX).join(), 'by all attributes']] : []])
+    const show = selectOf('Statistic', `show.${name}`, statistics(instrument))
+    return {
+      title: name,
+      names: [name],
+      scope,
+      unit,
+      more: [h('p.sub', null, h('bdi', null, line(description, 200)), description && ' · ', plural(series, 'series', 'series')), h('div.selects', null, by, show)],
+      shows: (statistic) => { show.value = statistic },
+      choice: () => ({ ...where(), by: state[`by.${name}`], show: state[`show.${name}`] })
+    }
+  }
+
+  // Shows these cards in this order. Those that stay are not moved, so that they keep their focus.
+  function place (grid, wanted) {
+    const keys = new Set(wanted.map(([key]) => key))
+    for (const [key, each] of cards) {
+      if (each.grid !== grid || keys.has(key)) continue
+      each.card.close()
+      each.card.element.remove()
+      seen.unobserve(each.card.element)
+      waiting.delete(each)
+      cards.delete(key)
+    }
+    let next = grid.firstChild
+    for (const [key, describe] of wanted) {
+      if (!cards.has(key)) {
+        const card = metricCard(describe(), { times, shared })
+        cards.set(key, { card, grid, visible: false, stale: true })
+        seen.observe(card.element)
+      }
+      const { element } = cards.get(key).card
+      if (element === next) next = next.nextSibling
+      else grid.insertBefore(element, next)
+    }
+  }
+
+  function cameIntoView (entries) {
+    for (const each of cards.values()) {
+      each.visible = entries.findLast(({ target }) => target === each.card.element)?.isIntersecting ?? each.visible
+      if (each.stale) want(each)
+    }
+  }
+
+  function want (each) {
+    each.stale = true
+    if (!each.visible) return
+    waiting.add(each)
+    work()
+  }
+
+  // Loads one after the other, so that each is drawn in a frame of its own.
+  async function work () {
+    if (working) return
+    working = true
+    for (const each of waiting) {
+      waiting.delete(each)
+      each.stale = false
+      await each.card.load()
+    }
+    working = false
+  }
+}
+
+function keyOf ({ scope, name, unit, kind }) {
+  return JSON.stringify([scope, name, unit, kind])
+}
+
+function optionsOf (options, chosen = '') {
+  return options.map(([value, label]) => h('option', { value, selected: value === chosen }, label))
+}
+
+// The table of routes, and above it the charts of all of them or of one.
+function requestsSection ({ state, shared, times, changed }) {
+  const title = h('h3')
+  const rates = chart({ ...shared, label: 'Requests per second', format: (value) => `${number(value)}/s` })
+  const caption = h('span')
+  const latency = chart({ ...shared, label: 'Latency', caption, format: duration })
+  const list = h('div')
+  return {
+    element: h('div', null, title, h('div.cards.two', null, rates.element, latency.element), list),
+    set,
+    close () {
+      rates.close()
+      latency.close()
+    }
+  }
+
+  function set ({ routes, more, slotMs }) {
+    if (routes.length === 0) return
+    const one = routes.find(({ route, service }) => route === state.route && service === (state.of ?? ''))
+    title.replaceChildren(...one ? [h('bdi', null, line(one.route, 120)), ' ', button('Show all routes', () => pick(), { class: 'link' })] : ['All routes'])
+    const several = new Set(routes.map(({ service }) => service)).size > 1
+    const sum = (index) => routes.reduce((total, { series: { errors } }) => errors[index] === null ? total : total + errors[index], null)
+    const { atMs, errors, ...first } = (one ?? routes[0]).series
+    const lines = routes.slice(0, LINES_MAX - 1).map(({ route, service, series }) => ({ label: several ? `${route} · ${service}` : route, series }))
+    const drawn = (of, key) => of.map(({ label, series }) => ({ label, values: series[key] }))
+    const rateLines = [...one ? [{ label: 'requests', values: first.rate }] : drawn(lines, 'rate'), { label: 'failed', values: one ? errors : atMs.map((_, index) => sum(index)), colour: '--bad' }]
+    const drawing = times({ atMs, slotMs }, rateLines)
+    caption.textContent = `Latency: ${one ? PERCENTILES.join(', ') : 'p95'}`
+    rates.set({ ...drawing, lines: rateLines })
+    latency.set({ ...drawing, lines: one ? PERCENTILES.map((label) => ({ label, values: first[`${label}Ms`] })) : drawn(lines, 'p95Ms'), dots: (one ? [one] : routes).flatMap(({ exemplars }) => dotsOf(exemplars)) })
+    drawTable(routes, one, more)
+  }
+
+  function pick (each) {
+    state.route = each?.route ?? ''
+    state.of = each?.service ?? ''
+    changed()
+  }
+
+  function drawTable (routes, one, more) {
+    const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null
+    const heads = ['Route', 'Service', 'Rate', 'Failed', ...PERCENTILES, 'Show']
+    const cells = (each) => [
+      h('bdi', null, line(each.service || 'no name', 60)), `${number(each.rate)}/s`, each.errorShare > 0 ? percent(each.errorShare) : '–', ...PERCENTILES.map((key) => duration(each[`${key}Ms`])),
+      h('a', { href: '/' + query({ route: each.route, service: each.service }), 'aria-label': `Requests of ${line(each.route, 80)}`, 'data-key': `show ${each.service} ${each.route}` }, 'requests')
+    ]
+    const classOf = (index) => `k-${heads[index].toLowerCase()} ${index > 1 && index < 7 ? 'num' : ''}`
+    list.replaceChildren(h('table.wide-table', null, h('caption.sr', null, 'Routes'),
+      h('thead', null, h('tr', null, heads.map((head, index) => h('th', { scope: 'col', class: classOf(index) }, head)))),
+      h('tbody', null, routes.map((each) => h('tr', { class: each === one && 'picked' },
+        h('th.k-route', { scope: 'row' }, button(h('bdi', null, line(each.route) || 'no name'), () => pick(each === one ? undefined : each), { class: 'link', 'aria-pressed': String(each === one), 'data-key': `pick ${each.service} ${each.route}` })),
+        cells(each).map((cell, index) => h('td', { class: classOf(index + 1) + (index === 2 && each.errorShare > 0 ? ' bad' : '') }, cell)))))),
+    more > 0 ? h('p.remark', null, `${plural(more, 'more route is', 'more routes are')} not shown.`) : '')
+    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus()
+  }
+}

@@ -1,0 +1,100 @@
+// The overview above the requests: how many started when, and how many failed. An interval that is chosen in it narrows every page.
+
+import { get } from './api.mjs'
+import { chart } from './chart.mjs'
+import { button, h } from './dom.mjs'
+import { nameOf } from './interval.mjs'
+import { count, plural } from './text.mjs'
+
+const EVERY_MS = 1000
+
+/**
+ * @param {{ app, params: () => object, loaded: (answer: object) => void }} options params: the filter of the requests; loaded: called with each answer of the server
+ */
+export function overview ({ app, params, loaded }) {
+  const figure = chart({ label: 'Requests over time', format: count, height: 84, onSelect: narrow })
+  const note = h('div.overview-note', null)
+  const element = h('section', { class: 'overview', 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
+  let slotMs = 1
+  let timer
+  let loading = false
+  let again = false
+  figure.element.addEventListener('pointerdown', touched)
+  return { element, load, soon, close }
+
+  async function load () {
+    again = loading
+    if (loading) return
+    clearTimeout(timer)
+    timer = undefined
+    loading = true
+    const startedAt = performance.now()
+    try {
+      draw(await get('/api/traces/overview', params()))
+    } catch {
+      element.hidden = true // the list shows the error
+    } finally {
+      loading = false
+      if (again) soon(performance.now() - startedAt)
+    }
+  }
+
+  // A search in many requests takes a while, so the pause between two grows with it.
+  function soon (tookMs = 0) {
+    timer ??= setTimeout(load, EVERY_MS + 4 * tookMs)
+  }
+
+  function draw (answer) {
+    slotMs = answer.slotMs
+    const total = answer.requests.reduce((sum, each) => sum + each, 0)
+    element.hidden = total + answer.earlier + answer.later === 0 && Object.keys(app.interval).length === 0
+    const some = (values) => values.map((value) => value === 0 ? null : value)
+    figure.set({
+      fromMs: answer.atMs[0],
+      toMs: answer.atMs.at(-1) + slotMs,
+      atMs: answer.atMs,
+      lines: [{ label: 'Requests', values: some(answer.requests), colour: '--hue-0', bars: true }, { label: 'Failed', values: some(answer.failed), colour: '--bad', bars: true }]
+    })
+    drawNote(answer)
+    loaded(answer)
+  }
+
+  function drawNote ({ earlier, later, incomplete }) {
+    const narrowed = Object.keys(app.interval).length > 0
+    const focused = note.contains(document.activeElement)
+    note.replaceChildren(...[
+      narrowed && h('span', null, nameOf(app.interval)),
+      narrowed && button('Show all', () => app.narrow({}), { class: 'link' }),
+      earlier > 0 && h('span.quiet', null, `${plural(earlier, 'request')} started earlier`),
+      later > 0 && h('span.quiet', null, `${plural(later, 'request')} started later`),
+      incomplete && h('span.quiet', null, 'The newest requests only: the search took too long')
+    ].filter(Boolean))
+    if (focused) note.querySelector('button')?.focus()
+  }
+
+  // Whole slots, because that is what can be seen.
+  function narrow (fromMs, toMs) {
+    const byKeyboard = figure.element.contains(document.activeElement)
+    app.narrow({ from: Math.floor(fromMs / slotMs) * slotMs, to: (Math.floor(toMs / slotMs) + 1) * slotMs - 1 })
+    if (byKeyboard) document.getElementById('interval').focus()
+  }
+
+  // uPlot listens to the mouse only. A finger that moves sideways does the same.
+  function touched (event) {
+    const { target, pointerId, pointerType } = event
+    if (pointerType === 'mouse' || !target.classList.contains('u-over')) return
+    const send = (type, { clientX, clientY }) => target.dispatchEvent(new window.MouseEvent(type, { clientX, clientY, button: 0, buttons: 1, bubbles: true }))
+    const over = new AbortController()
+    const on = (name, listener) => target.addEventListener(name, (event) => event.pointerId === pointerId && listener(event), { signal: over.signal })
+    target.setPointerCapture(pointerId)
+    send('mousemove', event)
+    send('mousedown', event)
+    on('pointermove', (event) => send('mousemove', event))
+    for (const name of ['pointerup', 'pointercancel']) on(name, (event) => { over.abort(); send('mouseup', event) })
+  }
+
+  function close () {
+    clearTimeout(timer)
+    figure.close()
+  }
+}

@@ -1,0 +1,390 @@
+'use strict'
+
+// Answers the API's questions about metrics: merges series and slots.
+
+const { BadParameter, integer, interval, required } = require('../store/parameters')
+const { SLOT_MS, SLOTS_MAX, SPREAD_MAX_MS } = require('../store/metric-series')
+
+const POINTS_MAX = 1000
+const SERIES_MAX = 50
+const ROUTES_MAX = 100
+const BY_MAX = 10
+const VALUES_MAX = 100 // of an attribute that are listed
+const EXEMPLARS_MAX = 100
+const SLICE_MS = 20
+const SHARES = [0.5, 0.95, 0.99]
+const HELD_SLOTS_MAX = SPREAD_MAX_MS / SLOT_MS
+
+// The current and the old name, in the conventions of OpenTelemetry.
+const REQUESTS = new Set(['http.server.request.duration', 'http.server.duration'])
+const MS_IN = { s: 1000, ms: 1, us: 1e-3, ns: 1e-6 }
+
+// What the page shows of a runtime, for each title: the first of these metrics that a service has, and others in the same chart.
+const RUNTIME = [
+  ['Event loop delay', ['nodejs.eventloop.delay.p99', 'nodejs.eventloop.delay.p90', 'nodejs.eventloop.delay.p50', 'nodejs.eventloop.delay.max']],
+  ['Event loop utilization', ['nodejs.eventloop.utilization']],
+  ['Garbage collection', ['v8js.gc.duration', 'jvm.gc.duration']],
+  ['Heap', ['v8js.memory.heap.used', 'jvm.memory.used', 'go.memory.used']],
+  ['CPU', ['process.cpu.utilization', 'process.cpu.time', 'jvm.cpu.recent_utilization']],
+  ['Memory', ['process.memory.usage', 'process.runtime.cpython.memory']],
+  ['Active resources', ['v8js.resource.active']],
+  ['Threads and goroutines', ['go.goroutine.count', 'jvm.thread.count']]
+]
+
+class MetricStatistics {
+  #store
+  #now
+
+  /** @param {import('../store/trace-store').TraceStore} store */
+  constructor (store, { now = Date.now } = {}) {
+    this.#store = store
+    this.#now = now
+  }
+
+  /** The answer of GET /api/metrics. */
+  list () {
+    const instruments = this.#store.metrics.instruments()
+    const { series, bytes, dropped } = this.#store.metrics.stats
+    return { nowMs: this.#now(), slotMs: SLOT_MS, bytes, series, dropped, instruments: instruments.map(instrumentJson).sort((a, b) => a.name < b.name ? -1 : 1) }
+  }
+
+  /** The answer of GET /api/metrics/data, or null if there is no such metric. @param {URLSearchParams} query @throws BadParameter */
+  async data (query) {
+    const name = required(query, 'name')
+    const by = (query.get('by') ?? '').split(',').filter((key) => key !== '')
+    if (by.length > BY_MAX) throw new BadParameter(`by: at most ${BY_MAX} attributes`)
+    const window = this.#window(query)
+    const scope = query.get('scope')
+    const service = query.get('service')
+    const filters = query.getAll('attr').map(attributeFilter)
+    const named = this.#store.metrics.instruments().filter((each) => each.name === name && (!scope || each.scope === scope))
+    if (named.length === 0) return null
+    // Another library may have a metric of this name with another unit or kind: it cannot be in the same chart.
+    const shown = named.reduce((latest, each) => lastMsOf(each) > lastMsOf(latest) ? each : latest)
+    const groups = new Map()
+    for await (const series of this.#seriesOf(named.filter((each) => isAlike(each, shown)))) {
+      if ((service && series.origin.service !== service) || !filters.every((matches) => matches(series.attributes))) continue
+      const attributes = by.filter((key) => series.attributes.has(key)).map((key) => [key, series.attributes.get(key)])
+      const key = JSON.stringify([series.origin.service, attributes])
+      let group = groups.get(key)
+      if (group === undefined) groups.set(key, group = { service: series.origin.service, attributes: Object.fromEntries(attributes), chart: chartOf(shown, window) })
+      group.chart.take(series)
+    }
+    const sorted = [...groups.values()].sort((a, b) => b.chart.size - a.chart.size)
+    return {
+      name,
+      unit: shown.unit,
+      description: shown.description,
+      kind: shown.kind,
+      monotonic: shown.monotonic,
+      slotMs: window.pointMs,
+      atMs: window.atMs,
+      series: sorted.slice(0, SERIES_MAX).map(({ attributes, service: of, chart }) => ({ attributes, service: of, ...chart.figures(), exemplars: this.#exemplars(chart, window) })),
+      more: Math.max(0, sorted.length - SERIES_MAX)
+    }
+  }
+
+  /** The answer of GET /api/metrics/overview. @param {URLSearchParams} query @throws BadParameter */
+  async overview (query) {
+    const window = this.#window(query)
+    const service = query.get('service')
+    const instruments = this.#store.metrics.instruments()
+    const services = new Set()
+    for (const each of instruments) for (const { origin } of each.series.values()) services.add(origin.service)
+    const routes = new Map()
+    for await (const series of this.#seriesOf(instruments.filter(isOfRequests))) {
+      if (service && series.origin.service !== service) continue
+      const { attributes } = series
+      const method = attributes.get('http.request.method') ?? attributes.get('http.method') ?? ''
+      const route = `${method} ${attributes.get('http.route') ?? '(no route)'}`.trim()
+      const key = JSON.stringify([series.origin.service, route])
+      let entry = routes.get(key)
+      if (entry === undefined) routes.set(key, entry = { service: series.origin.service, route, unitMs: MS_IN[series.instrument.unit], all: new HistogramChart(window), failed: new HistogramChart(window) })
+      entry.all.take(series)
+      if (isFailure(attributes)) entry.failed.take(series)
+    }
+    const sorted = [...routes.values()].sort((a, b) => b.all.size - a.all.size)
+    return {
+      nowMs: this.#now(),
+      slotMs: window.pointMs,
+      services: [...services].sort(),
+      routes: sorted.slice(0, ROUTES_MAX).map((route) => this.#routeJson(route, window)),
+      more: Math.max(0, sorted.length - ROUTES_MAX),
+      runtime: runtimeOf(instruments, service)
+    }
+  }
+
+  #routeJson ({ service, route, unitMs, all, failed }, window) {
+    const { rate, p50, p95, p99 } = all.figures()
+    const errors = failed.figures().rate.map((value, i) => value ?? (rate[i] === null ? null : 0))
+    const toMs = (value) => value === null ? null : rounded(value * unitMs)
+    const [p50Ms, p95Ms, p99Ms] = all.whole === null ? [null, null, null] : all.whole.percentiles(SHARES).map(toMs)
+    return {
+      service,
+      route,
+      rate: rounded(all.meanRate),
+      errorShare: all.size === 0 ? 0 : rounded(failed.size / all.size),
+      p50Ms,
+      p95Ms,
+      p99Ms,
+      series: { atMs: window.atMs, rate, errors, p50Ms: p50.map(toMs), p95Ms: p95.map(toMs), p99Ms: p99.map(toMs) },
+      exemplars: this.#exemplars(all, window).map(({ value, ...exemplar }) => ({ ...exemplar, value: toMs(value) }))
+    }
+  }
+
+  // In slices, so that the viewer can receive in between.
+  async * #seriesOf (instruments) {
+    let sliceAt = performance.now()
+    for (const series of instruments.flatMap((each) => [...each.series.values()])) {
+      if (performance.now() - sliceAt > SLICE_MS) {
+        await new Promise(setImmediate)
+        sliceAt = performance.now()
+      }
+      yield series
+    }
+  }
+
+  #window (query) {
+    const nowMs = this.#now()
+    const { fromMs, toMs } = interval(query, nowMs) ?? { fromMs: 0, toMs: nowMs }
+    const points = integer(query, 'points', 1, POINTS_MAX) ?? SLOTS_MAX
+    const last = Math.floor(Math.min(toMs, nowMs) / SLOT_MS)
+    const first = Math.max(Math.floor(fromMs / SLOT_MS), Math.floor(nowMs / SLOT_MS) - SLOTS_MAX + 1)
+    return new Window(first, Math.max(0, last - first + 1), points)
+  }
+
+  #exemplars ({ exemplars }, { fromMs, toMs }) {
+    return exemplars.filter(({ atMs }) => atMs >= fromMs && atMs < toMs).sort((a, b) => b.atMs - a.atMs).slice(0, EXEMPLARS_MAX)
+      .map(({ atMs, value, traceId, spanId }) => ({ atMs, value, traceId, spanId, held: this.#store.get(traceId) !== undefined }))
+  }
+}
+
+/** Slots, several of which may be one point of the answer. */
+class Window {
+  constructor (first, slots, points) {
+    this.first = first
+    this.end = first + slots
+    this.slotsPerPoint = Math.max(1, Math.ceil(slots / points))
+    this.length = Math.ceil(slots / this.slotsPerPoint)
+    this.pointMs = this.slotsPerPoint * SLOT_MS
+    this.fromMs = first * SLOT_MS
+    this.toMs = this.end * SLOT_MS
+    this.atMs = Array.from({ length: this.length }, (_, i) => this.fromMs + i * this.pointMs)
+  }
+
+  pointOf (slot) { return Math.floor((slot - this.first) / this.slotsPerPoint) }
+}
+
+function chartOf ({ kind, monotonic }, window) {
+  if (kind === 'gauge') return new ValueChart(window, true)
+  if (kind === 'sum') return monotonic ? new RateChart(window) : new ValueChart(window, false)
+  return new HistogramChart(window)
+}
+
+/** Last values: of sums, added up over the series; of gauges, their mean. */
+class ValueChart {
+  #sums
+  #counts
+  #isMean
+  exemplars = []
+  size = 0
+
+  constructor (window, isMean) {
+    this.window = window
+    this.#isMean = isMean
+    this.#sums = new Float64Array(window.length)
+    this.#counts = new Uint32Array(window.length)
+  }
+
+  take (series) {
+    this.exemplars.push(...series.exemplars)
+    const { window } = this
+    const { slots, values } = series
+    const last = new Float64Array(window.length).fill(NaN)
+    for (let i = 0; i < slots.length; i++) {
+      // A value holds until the next, so that series that are sent at other times can be added up. The newest holds as long as the one before did.
+      const gap = i + 1 < slots.length ? slots[i + 1] - slots[i] : i === 0 ? 1 : slots[i] - slots[i - 1]
+      const end = Math.min(window.end, slots[i] + (gap <= HELD_SLOTS_MAX ? gap : 1))
+      for (let slot = Math.max(slots[i], window.first); slot < end; slot++) last[window.pointOf(slot)] = values[i]
+    }
+    for (let i = 0; i < last.length; i++) {
+      if (Number.isNaN(last[i])) continue
+      this.#sums[i] += last[i]
+      this.#counts[i]++
+    }
+    this.size += Math.abs(values.at(-1) ?? 0)
+  }
+
+  figures () {
+    return { value: Array.from(this.#sums, (sum, i) => this.#counts[i] === 0 ? null : finite(this.#isMean ? sum / this.#counts[i] : sum)) }
+  }
+}
+
+/** How much was added per second. */
+class RateChart {
+  #rates
+  #has
+  exemplars = []
+  size = 0 // all that was added
+
+  constructor (window) {
+    this.window = window
+    this.#rates = new Float64Array(window.length)
+    this.#has = new Uint8Array(window.length)
+  }
+
+  /** Over the time in which it was measured. */
+  get meanRate () {
+    const rates = this.#rates.filter((_, i) => this.#has[i] === 1)
+    return rates.length === 0 ? 0 : rates.reduce((sum, rate) => sum + rate, 0) / rates.length
+  }
+
+  take (series) {
+    this.exemplars.push(...series.exemplars)
+    const { window } = this
+    const { slots, covered, values, isDelta } = series
+    const added = new Float64Array(window.length)
+    const coveredMs = new Float64Array(window.length)
+    for (let i = 0; i < slots.length; i++) {
+      const slot = slots[i]
+      // A sender of deltas sends none while nothing is added.
+      if (isDelta && i > 0) for (let empty = Math.max(slots[i - 1] + 1, window.first); empty < Math.min(slot, window.end); empty++) coveredMs[window.pointOf(empty)] += SLOT_MS
+      if (slot < window.first || slot >= window.end) continue
+      const point = window.pointOf(slot)
+      const amount = this.amountOf(values[i], point)
+      added[point] += amount
+      coveredMs[point] += covered[i]
+      this.size += amount
+    }
+    for (let i = 0; i < added.length; i++) {
+      if (coveredMs[i] === 0) continue
+      this.#rates[i] += added[i] / coveredMs[i] * 1000
+      this.#has[i] = 1
+    }
+  }
+
+  amountOf (value, point) { return value ?? 0 }
+
+  figures () {
+    return { rate: Array.from(this.#rates, (rate, i) => this.#has[i] === 0 ? null : rounded(rate)) }
+  }
+}
+
+/** Also percentiles, which are of the merged buckets. */
+class HistogramChart extends RateChart {
+  #points
+  whole = null // of the whole window
+
+  constructor (window) {
+    super(window)
+    this.#points = new Array(window.length).fill(null)
+  }
+
+  amountOf (value, point) {
+    if (value === null) return 0
+    const held = this.#points[point]
+    if (held === null) this.#points[point] = value.part(1)
+    else held.add(value)
+    if (this.whole === null) this.whole = value.part(1)
+    else this.whole.add(value)
+    let amount = 0
+    for (let each = value; each !== null; each = each.next) amount += each.count
+    return amount
+  }
+
+  figures () {
+    const percentiles = this.#points.map((buckets) => buckets === null ? [null, null, null] : buckets.percentiles(SHARES))
+    const of = (at) => percentiles.map((each) => rounded(each[at]))
+    return {
+      ...super.figures(),
+      p50: of(0),
+      p95: of(1),
+      p99: of(2),
+      mean: this.#points.map((buckets) => buckets === null ? null : rounded(buckets.mean)),
+      max: this.#points.map((buckets) => buckets === null ? null : rounded(buckets.highest))
+    }
+  }
+}
+
+function instrumentJson (instrument) {
+  const { name, unit, description, kind, monotonic, temporality, scope, series } = instrument
+  const services = new Set()
+  const attributes = new Map()
+  let attributesMore = false
+  for (const each of series.values()) {
+    services.add(each.origin.service)
+    for (const [key, value] of each.attributes) {
+      const values = attributes.get(key) ?? new Set()
+      if (values.size < VALUES_MAX && attributes.size <= VALUES_MAX) attributes.set(key, values.add(value))
+      else if (!values.has(value)) attributesMore = true
+    }
+  }
+  return {
+    name,
+    unit,
+    description,
+    kind,
+    monotonic,
+    temporality,
+    scope,
+    services: [...services].sort(),
+    series: series.size,
+    attributes: Object.fromEntries([...attributes].map(([key, values]) => [key, [...values].sort()])),
+    attributesMore,
+    lastMs: lastMsOf(instrument)
+  }
+}
+
+function lastMsOf ({ series }) {
+  let lastMs = 0
+  for (const each of series.values()) lastMs = Math.max(lastMs, each.lastMs)
+  return lastMs
+}
+
+function isAlike (a, b) {
+  return a.unit === b.unit && a.kind === b.kind && a.monotonic === b.monotonic
+}
+
+function isOfRequests ({ name, kind, unit }) {
+  return REQUESTS.has(name) && MS_IN[unit] !== undefined && (kind === 'histogram' || kind === 'exponential_histogram')
+}
+
+function isFailure (attributes) {
+  const status = attributes.get('http.response.status_code') ?? attributes.get('http.status_code')
+  return attributes.has('error.type') || Number(status) >= 500
+}
+
+/** @returns {(attributes: Map<string, string>) => boolean} of `key:value`, or `key` alone: the attribute exists */
+function attributeFilter (text) {
+  const at = text.indexOf(':')
+  if (at === -1) return (attributes) => attributes.has(text)
+  const [key, value] = [text.slice(0, at), text.slice(at + 1)]
+  return (attributes) => attributes.get(key) === value
+}
+
+function runtimeOf (instruments, only) {
+  const byService = new Map()
+  for (const { name, unit, series } of instruments) {
+    for (const { origin: { service } } of series.values()) {
+      if (only && service !== only) continue
+      let units = byService.get(service)
+      if (units === undefined) byService.set(service, units = new Map())
+      units.set(name, unit)
+    }
+  }
+  return [...byService].sort(([a], [b]) => a < b ? -1 : 1).flatMap(([service, units]) => RUNTIME.flatMap(([title, names]) => {
+    const found = names.filter((name) => units.has(name))
+    return found.length === 0 ? [] : [{ service, title, name: found[0], unit: units.get(found[0]), names: found.filter((name) => units.get(name) === units.get(found[0])) }]
+  }))
+}
+
+function finite (number) {
+  return Number.isFinite(number) ? number : null
+}
+
+// Six digits: more would only make the answer longer.
+function rounded (number) {
+  return Number.isFinite(number) ? Number(number.toPrecision(6)) : null
+}
+
+module.exports = { MetricStatistics }

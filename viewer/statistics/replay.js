@@ -1,0 +1,84 @@
+'use strict'
+
+// Routes and exceptions within a time interval. The stored traces that started in it are counted again, oldest first, by the code that counts
+// them as they arrive. Other work runs in between.
+
+const { EventEmitter } = require('node:events')
+const { SpanFacts } = require('../otlp/span-facts')
+const { Filter, Search, withinTest } = require('../store/search')
+const { startOf, rounded } = require('../store/summary')
+const { Slices } = require('../store/slices')
+const { Trace } = require('../store/trace')
+const { Exceptions } = require('./exceptions')
+const { RouteStatistics } = require('./routes')
+
+const SLOTS = 59 // with a part at both ends: 60
+const SLOT_MIN_MS = 1000
+const SPANS_SLICE = 100
+
+/** The answer of GET /api/routes for an interval. Times are those at which requests started. */
+async function routesWithin (store, within, nowMs) {
+  const traces = await tracesWithin(store, within)
+  const firstMs = traces.length === 0 ? nowMs : startOf(traces[0])
+  const toMs = Math.min(within.toMs, nowMs)
+  const seconds = Math.max(1, (toMs - (within.fromMs || firstMs)) / 1000)
+  const replay = new Replay(store)
+  const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs: slotOf(firstMs, toMs) })
+  await replay.run(traces)
+  replay.nowMs = toMs
+  const answer = statistics.list()
+  for (const route of answer.routes) route.perSecond = rounded(route.count / seconds) || route.count / seconds // a low rate is not zero
+  return answer
+}
+
+/** The answer of GET /api/exceptions for an interval. */
+async function exceptionsWithin (store, within, nowMs) {
+  const traces = (await tracesWithin(store, within)).filter(({ faults, errors }) => faults !== null || errors > 0)
+  const toMs = Math.min(within.toMs, nowMs)
+  const replay = new Replay(store)
+  const exceptions = new Exceptions(replay, { now: () => replay.nowMs, slotMs: slotOf(traces.length === 0 ? toMs : startOf(traces[0]), toMs) })
+  await replay.run(traces, new SpanFacts())
+  replay.nowMs = toMs
+  return exceptions.list()
+}
+
+function slotOf (firstMs, toMs) {
+  return Math.max(SLOT_MIN_MS, Math.ceil((toMs - firstMs) / SLOTS / SLOT_MIN_MS) * SLOT_MIN_MS)
+}
+
+async function tracesWithin (store, within) {
+  const found = []
+  for await (const trace of new Search(store, new Filter([withinTest(within)]))) found.push(trace)
+  return found.sort((a, b) => startOf(a) - startOf(b))
+}
+
+/** Stands in for the store: emits `span` and `change` for copies of traces, because listeners add to a trace what they count. */
+class Replay extends EventEmitter {
+  #store
+  nowMs = 0
+
+  constructor (store) {
+    super()
+    this.#store = store
+  }
+
+  at (order) { return this.#store.at(order) }
+
+  /** @param {SpanFacts} [facts] if the listeners need the facts of the spans */
+  async run (traces, facts) {
+    const slices = new Slices()
+    for (const trace of traces) {
+      const copy = new Trace(trace.id, trace.order, trace.receivedMs)
+      this.nowMs = startOf(trace)
+      for (const [index, span] of trace.spans.slice().entries()) {
+        if (index % SPANS_SLICE === 0 && slices.isDue) await slices.rest()
+        copy.add(span, 0, this.nowMs)
+        facts?.read(span.bytes, span.from, span.to)
+        this.emit('span', copy, span, facts)
+      }
+      this.emit('change', copy)
+    }
+  }
+}
+
+module.exports = { routesWithin, exceptionsWithin }

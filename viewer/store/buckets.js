@@ -1,0 +1,255 @@
+'use strict'
+
+// The buckets of a histogram: of a point, of what was observed in a slot, or merged from several series. Explicit buckets have bounds.
+// Exponential buckets have a scale: bucket i is (base^i, base^(i + 1)] with base = 2^(2^-scale).
+// https://opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram
+
+const EXPONENTIAL_MAX = 160 // buckets on each side of zero, as OpenTelemetry's SDKs keep them
+const CHAIN_MAX = 8
+
+// The memory of an object and its list in addition to the counts, calibrated against the heap (test/viewer/metrics.test.js).
+const OVERHEAD_BYTES = 200
+
+class Buckets {
+  /**
+   * @param {number[] | null} bounds of explicit buckets, ascending; null: exponential @param {number} scale
+   * @param {Side} positive @param {Side | null} negative exponential buckets of negative values
+   */
+  constructor (bounds, scale, positive, negative, zero) {
+    this.bounds = bounds
+    this.scale = scale
+    this.positive = positive
+    this.negative = negative
+    this.zero = zero
+    this.count = total(positive) + total(negative) + zero
+    this.sum = NaN // NaN: not known
+    this.min = NaN // no value is below `min` or above `max`
+    this.max = NaN
+    this.quantiles = null // of a summary: [[quantile, value]]
+    this.next = null // others with other bounds
+    if (bounds === null) this.#fit(EXPONENTIAL_MAX)
+  }
+
+  get bytes () {
+    return OVERHEAD_BYTES + 8 * (this.positive.counts.length + (this.negative?.counts.length ?? 0)) + 80 * (this.quantiles?.length ?? 0) + (this.next?.bytes ?? 0)
+  }
+
+  /** A copy with `share` of each count. */
+  part (share) {
+    const part = new Buckets(this.bounds, this.scale, shareOf(this.positive, share), this.negative === null ? null : shareOf(this.negative, share), this.zero * share)
+    part.count = this.count * share // a summary has no buckets
+    part.sum = this.sum * share
+    part.min = this.min
+    part.max = this.max
+    part.quantiles = this.quantiles
+    part.next = this.next === null ? null : this.next.part(share)
+    return part
+  }
+
+  /** Adds `share` of each count. */
+  add (other, share = 1) {
+    for (let each = other; each !== null; each = each.next) this.#addOne(each, share)
+  }
+
+  #addOne (other, share) {
+    let mine = this
+    for (let steps = 1; !mine.#fits(other); steps++, mine = mine.next) {
+      if (steps === CHAIN_MAX) return
+      if (mine.next !== null) continue
+      const { next } = other
+      other.next = null
+      mine.next = other.part(share)
+      other.next = next
+      return
+    }
+    if (mine.bounds === null) mine.#toScale(other.scale)
+    const steps = mine.bounds === null ? other.scale - mine.scale : 0
+    mine.positive = addSides(mine.positive, coarser(other.positive, steps), share)
+    if (other.negative !== null) mine.negative = addSides(mine.negative ?? EMPTY, coarser(other.negative, steps), share)
+    mine.zero += other.zero * share
+    mine.count += other.count * share
+    mine.sum += other.sum * share
+    mine.min = Math.min(mine.min, other.min)
+    mine.max = Math.max(mine.max, other.max)
+    // Quantiles of several series cannot be added up.
+    mine.quantiles = other.quantiles
+    if (mine.bounds === null) mine.#fit(EXPONENTIAL_MAX)
+  }
+
+  #fits (other) {
+    return (this.quantiles === null) === (other.quantiles === null) && sameBounds(this.bounds, other.bounds)
+  }
+
+  /** What was observed since `before`. @returns {Buckets | null} null if a count fell: the histogram was reset */
+  since (before) {
+    if (!sameBounds(this.bounds, before.bounds)) return null
+    const scale = Math.min(this.scale, before.scale)
+    const positive = lessSides(coarser(this.positive, this.scale - scale), coarser(before.positive, before.scale - scale))
+    const negative = this.negative === null && before.negative === null
+      ? null
+      : lessSides(coarser(this.negative ?? EMPTY, this.scale - scale), coarser(before.negative ?? EMPTY, before.scale - scale))
+    if (positive === null || (negative === null && before.negative !== null) || this.zero < before.zero || this.count < before.count) return null
+    const since = new Buckets(this.bounds, scale, positive, negative, this.zero - before.zero)
+    since.count = this.count - before.count
+    since.sum = this.sum - before.sum
+    since.min = this.min
+    since.max = this.max
+    since.quantiles = this.quantiles
+    return since
+  }
+
+  // Halves the resolution until the buckets are few enough.
+  #fit (max) {
+    let steps = 0
+    for (const { offset, counts } of [this.positive, this.negative ?? EMPTY]) {
+      const last = offset + counts.length - 1
+      while (counts.length > 0 && Math.floor(last / 2 ** steps) - Math.floor(offset / 2 ** steps) >= max) steps++
+    }
+    this.#toScale(this.scale - steps)
+  }
+
+  #toScale (scale) {
+    if (scale >= this.scale) return
+    this.positive = coarser(this.positive, this.scale - scale)
+    if (this.negative !== null) this.negative = coarser(this.negative, this.scale - scale)
+    this.scale = scale
+  }
+
+  /** null if it is not known. */
+  get mean () {
+    let [sum, count] = [0, 0]
+    for (let each = this; each !== null; each = each.next) {
+      sum += each.sum
+      count += each.count
+    }
+    return count > 0 && Number.isFinite(sum) ? sum / count : null
+  }
+
+  /** The highest value that may have been observed. */
+  get highest () {
+    const highest = this.#filled().reduce((most, { to }) => Math.max(most, to), -Infinity)
+    return Number.isFinite(highest) ? highest : null
+  }
+
+  /**
+   * The values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential bucket by its scale.
+   * @param {number[]} shares ascending
+   */
+  percentiles (shares) {
+    if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
+    const filled = this.#filled()
+    const all = filled.reduce((sum, { count }) => sum + count, 0)
+    if (all === 0) return shares.map(() => null)
+    let at = 0
+    let below = 0
+    return shares.map((share) => {
+      while (at < filled.length - 1 && below + filled[at].count < share * all) below += filled[at++].count
+      const { from, to, count, isLog } = filled[at]
+      const rest = Math.min(1, Math.max(0, (share * all - below) / count))
+      const value = isLog && from > 0 ? from * (to / from) ** rest : isLog && to < 0 ? from * (to / from) ** rest : from + (to - from) * rest
+      return Number.isFinite(value) ? value : null
+    })
+  }
+
+  /** The buckets that have counts, as { from, to, count, isLog }, by their upper bound. */
+  #filled () {
+    const filled = []
+    for (let each = this; each !== null; each = each.next) {
+      if (each.bounds === null) each.#exponential(filled)
+      else each.#explicit(filled)
+    }
+    return filled.sort((a, b) => a.to - b.to)
+  }
+
+  #explicit (filled) {
+    const { bounds, min, max, positive: { offset, counts } } = this
+    for (const [i, count] of counts.entries()) {
+      if (count <= 0) continue
+      const at = offset + i
+      const [first, last] = [bounds[0] ?? 0, bounds.at(-1) ?? 0]
+      const from = at === 0 ? Number.isNaN(min) ? Math.min(0, first) : min : bounds[at - 1]
+      const to = at === bounds.length ? Number.isNaN(max) ? last : max : bounds[at]
+      this.#push(filled, from, Number.isFinite(to) ? to : from, count, false)
+    }
+  }
+
+  #exponential (filled) {
+    const bound = (index) => 2 ** (index * 2 ** -this.scale)
+    const { positive, negative, zero } = this
+    for (const [i, count] of negative?.counts.entries() ?? []) if (count > 0) this.#push(filled, -bound(negative.offset + i + 1), -bound(negative.offset + i), count, true)
+    if (zero > 0) filled.push({ from: 0, to: 0, count: zero, isLog: false })
+    for (const [i, count] of positive.counts.entries()) if (count > 0) this.#push(filled, bound(positive.offset + i), bound(positive.offset + i + 1), count, true)
+  }
+
+  // `min` and `max` may be wrong, because they come from the sender.
+  #push (filled, from, to, count, isLog) {
+    to = Math.min(Number.MAX_VALUE, this.max >= from ? Math.min(to, this.max) : to)
+    from = Math.max(-Number.MAX_VALUE, this.min <= to ? Math.max(from, this.min) : from)
+    filled.push({ from: Math.min(from, to), to, count, isLog })
+  }
+}
+
+/** Counts of neighbouring buckets, of which the first has the index `offset`. @typedef {{ offset: number, counts: number[] }} Side */
+
+/** @type {Side} */
+const EMPTY = Object.freeze({ offset: 0, counts: Object.freeze([]) })
+
+/** Without the empty buckets at both ends. @returns {Side} */
+function sideOf (offset, counts) {
+  let from = 0
+  let to = counts.length
+  while (to > from && counts[to - 1] === 0) to--
+  while (from < to && counts[from] === 0) from++
+  return from === to ? EMPTY : { offset: offset + from, counts: counts.slice(from, to) }
+}
+
+function total (side) {
+  return side === null ? 0 : side.counts.reduce((sum, count) => sum + count, 0)
+}
+
+function shareOf ({ offset, counts }, share) {
+  return { offset, counts: share === 1 ? counts.slice() : counts.map((count) => count * share) }
+}
+
+function addSides (mine, other, share) {
+  if (other.counts.length === 0) return mine
+  if (mine.counts.length === 0) return shareOf(other, share)
+  const offset = Math.min(mine.offset, other.offset)
+  const end = Math.max(mine.offset + mine.counts.length, other.offset + other.counts.length)
+  let { counts } = mine
+  if (offset !== mine.offset || end - offset !== counts.length) {
+    counts = new Array(end - offset).fill(0)
+    for (let i = 0; i < mine.counts.length; i++) counts[mine.offset - offset + i] = mine.counts[i]
+  }
+  for (let i = 0; i < other.counts.length; i++) counts[other.offset - offset + i] += other.counts[i] * share
+  return { offset, counts }
+}
+
+function lessSides (now, before) {
+  if (before.counts.length === 0) return now
+  if (before.offset < now.offset || before.offset + before.counts.length > now.offset + now.counts.length) return null
+  const counts = now.counts.slice()
+  for (let i = 0; i < before.counts.length; i++) {
+    const at = before.offset - now.offset + i
+    counts[at] -= before.counts[i]
+    if (counts[at] < 0) return null
+  }
+  return sideOf(now.offset, counts)
+}
+
+function coarser (side, steps) {
+  const { offset, counts } = side
+  if (steps === 0 || counts.length === 0) return side
+  const factor = 2 ** steps
+  const first = Math.floor(offset / factor)
+  const merged = new Array(Math.floor((offset + counts.length - 1) / factor) - first + 1).fill(0)
+  for (let i = 0; i < counts.length; i++) merged[Math.floor((offset + i) / factor) - first] += counts[i]
+  return { offset: first, counts: merged }
+}
+
+function sameBounds (a, b) {
+  if (a === b) return true
+  return a !== null && b !== null && a.length === b.length && a.every((bound, i) => bound === b[i])
+}
+
+module.exports = { Buckets, sideOf, EMPTY }

@@ -1,0 +1,193 @@
+'use strict'
+
+// One series of a metric: what was measured in each slot of 10 seconds. A counter or histogram has in a slot what was added in it. What was
+// added between two points is spread evenly over the time between them, so that it does not matter how often an app sends.
+
+const SLOT_MS = 10_000
+const SLOTS_MAX = 360
+const SPREAD_MAX_MS = 300_000 // a longer time between two points is not known to be even
+const STATES_MAX = 8 // processes that send a series under the same name, or the times that one was started again
+const EXEMPLARS_MAX = 40
+
+// The memory of an entry, of a series and of an exemplar, calibrated against the heap (test/viewer/metrics.test.js).
+const ENTRY_BYTES = 40
+const SERIES_BYTES = 1000
+const STATE_BYTES = 120
+const EXEMPLAR_BYTES = 260
+
+class MetricSeries {
+  // Parallel lists, ascending by slot. `covered`: how many milliseconds of the slot were measured. `values`: a number, Buckets, or null for a
+  // histogram without observations.
+  slots = []
+  covered = []
+  values = []
+  exemplars = [] // { atMs, value, traceId, spanId }, in order of arrival
+  #states = [] // what each sender sent last, the newest last: { startMs, timeMs, value, buckets }
+  #total = 0 // of the deltas of a sum that is not monotonic
+
+  /** @param {{ add: (slot: number, bytes: number) => void, addFixed: (bytes: number) => void }} ledger is told what memory changes */
+  constructor (instrument, origin, key, attributes, ledger) {
+    this.instrument = instrument
+    this.origin = origin
+    this.key = key
+    this.attributes = attributes // Map of text to text
+    this.ledger = ledger
+    this.lastMs = 0
+    this.isDelta = false
+    this.fixedBytes = 0
+    let length = key.length
+    for (const [name, value] of attributes) length += name.length + value.length + 60
+    this.#fixed(SERIES_BYTES + 2 * length)
+  }
+
+  /**
+   * @param {import('../otlp/metric').Point} point
+   * @param {number} now
+   * @param {number} beforeMs when the same sender last sent points of this metric, 0 if it had not: a series that was not among them began later
+   */
+  take (point, now, beforeMs) {
+    const { kind, monotonic, temporality } = this.instrument
+    this.lastMs = now
+    this.isDelta = temporality === 'delta'
+    // A wrong clock of the sender must not hide its points.
+    const shiftMs = point.timeMs > now + SLOT_MS || point.timeMs <= now - SLOTS_MAX * SLOT_MS ? now - point.timeMs : 0
+    const toMs = Math.min(point.timeMs + shiftMs, now)
+    for (const exemplar of point.exemplars) this.#addExemplar(exemplar, toMs)
+    if (kind === 'gauge' || (kind === 'sum' && !monotonic)) return this.#set(toMs, this.#valueOf(point))
+    const added = this.isDelta ? this.#delta(point) : this.#cumulative(point, beforeMs)
+    if (added === null) return
+    this.#spread(added.fromMs === 0 ? 0 : added.fromMs + shiftMs, toMs, added.value)
+  }
+
+  #valueOf (point) {
+    if (!this.isDelta) return point.value
+    this.#total += point.value
+    return this.#total
+  }
+
+  // A sender that gets no answer sends again.
+  #delta ({ startMs, timeMs, value, buckets }) {
+    if (this.#states.some((state) => state.startMs === startMs && state.timeMs === timeMs)) return null
+    this.#push({ startMs, timeMs, value: 0, buckets: null })
+    return { fromMs: startMs, value: buckets ?? value }
+  }
+
+  #cumulative ({ startMs, timeMs, value, buckets }, beforeMs) {
+    const last = this.#states.find((state) => state.startMs === startMs)
+    if (last === undefined) {
+      this.#push({ startMs, timeMs, value, buckets })
+      const fromMs = Math.max(startMs, beforeMs)
+      // What was counted before the viewer ran belongs to no slot.
+      return startMs === 0 || timeMs - fromMs > SPREAD_MAX_MS ? null : { fromMs, value: buckets ?? value }
+    }
+    if (timeMs <= last.timeMs) return null // sent again, or late: a later point has it in it
+    const fromMs = last.timeMs
+    const before = last.buckets
+    const added = buckets === null ? value - last.value : buckets.since(before)
+    last.timeMs = timeMs
+    last.value = value
+    last.buckets = buckets
+    this.#fixed((buckets?.bytes ?? 0) - (before?.bytes ?? 0))
+    return { fromMs, value: buckets === null ? added < 0 ? value : added : added ?? buckets }
+  }
+
+  #push (state) {
+    this.#states.push(state)
+    this.#fixed(STATE_BYTES + (state.buckets?.bytes ?? 0))
+    if (this.#states.length > STATES_MAX) this.#fixed(-STATE_BYTES - (this.#states.shift().buckets?.bytes ?? 0))
+  }
+
+  /** @param {number} fromMs 0 if it is not known */
+  #spread (fromMs, toMs, value) {
+    if (!(fromMs > 0 && fromMs < toMs)) return this.#add(Math.floor(toMs / SLOT_MS), SLOT_MS, value, 1)
+    fromMs = Math.max(fromMs, toMs - SPREAD_MAX_MS)
+    for (let slot = Math.floor(fromMs / SLOT_MS); slot * SLOT_MS < toMs; slot++) {
+      const overlapMs = Math.min(toMs, (slot + 1) * SLOT_MS) - Math.max(fromMs, slot * SLOT_MS)
+      this.#add(slot, overlapMs, value, overlapMs / (toMs - fromMs))
+    }
+  }
+
+  #add (slot, coveredMs, value, share) {
+    const at = this.#at(slot)
+    this.covered[at] = Math.min(SLOT_MS, this.covered[at] + coveredMs)
+    if (typeof value === 'number') {
+      this.values[at] = (this.values[at] ?? 0) + value * share
+      return
+    }
+    if (value.count === 0) return
+    const held = this.values[at]
+    const before = held?.bytes ?? 0
+    if (held === null) this.values[at] = value.part(share)
+    else held.add(value, share)
+    this.ledger.add(slot, this.values[at].bytes - before)
+  }
+
+  #set (atMs, value) {
+    const at = this.#at(Math.floor(atMs / SLOT_MS))
+    const afterMs = atMs % SLOT_MS
+    if (this.values[at] !== null && afterMs < this.covered[at]) return // a later value of the slot came earlier
+    this.covered[at] = afterMs
+    this.values[at] = value
+  }
+
+  #at (slot) {
+    const { slots } = this
+    let at = slots.length
+    while (at > 0 && slots[at - 1] > slot) at--
+    if (slots[at - 1] === slot) return at - 1
+    if (at === slots.length) {
+      slots.push(slot)
+      this.covered.push(0)
+      this.values.push(null)
+    } else {
+      slots.splice(at, 0, slot)
+      this.covered.splice(at, 0, 0)
+      this.values.splice(at, 0, null)
+    }
+    this.ledger.add(slot, ENTRY_BYTES)
+    return at
+  }
+
+  // A cumulative sender sends an exemplar again and again.
+  #addExemplar ({ atMs, value, traceId, spanId }, toMs) {
+    const { exemplars } = this
+    if (exemplars.some((each) => each.traceId === traceId && each.spanId === spanId && each.value === value)) return
+    exemplars.push({ atMs: atMs === 0 || Math.abs(toMs - atMs) > SLOTS_MAX * SLOT_MS ? toMs : Math.min(atMs, toMs), value, traceId, spanId })
+    if (exemplars.length > EXEMPLARS_MAX) exemplars.shift()
+    else this.#fixed(EXEMPLAR_BYTES)
+  }
+
+  /** Drops what is older than a slot. @returns {number} how many entries */
+  dropBefore (slot) {
+    const { slots } = this
+    let count = 0
+    while (count < slots.length && slots[count] < slot) {
+      this.ledger.add(slots[count], -this.#entryBytes(count))
+      count++
+    }
+    if (count > 0) for (const list of [slots, this.covered, this.values]) list.splice(0, count)
+    const kept = this.exemplars.filter(({ atMs }) => atMs >= slot * SLOT_MS)
+    this.#fixed((kept.length - this.exemplars.length) * EXEMPLAR_BYTES)
+    this.exemplars = kept
+    return count
+  }
+
+  /** Gives back all of its memory. */
+  close () {
+    const entries = this.dropBefore(Infinity)
+    this.#fixed(-this.fixedBytes)
+    return entries
+  }
+
+  #entryBytes (at) {
+    const value = this.values[at]
+    return ENTRY_BYTES + (value === null || typeof value === 'number' ? 0 : value.bytes)
+  }
+
+  #fixed (bytes) {
+    this.fixedBytes += bytes
+    this.ledger.addFixed(bytes)
+  }
+}
+
+module.exports = { MetricSeries, SLOT_MS, SLOTS_MAX, SPREAD_MAX_MS }
