@@ -95,7 +95,7 @@ const SUITES = {
   viewer: {
     about: "the viewer's page in a real browser, and OpenTelemetry's SDKs that send to it",
     folders: ['test/browser', 'test/senders'],
-    prepare: async () => ({ LIGHT_TRACE_CHROMIUM: await chromium(), LIGHT_TRACE_PYTHON: await installSenders() }),
+    prepare: async () => ({ LIGHT_TRACE_CHROMIUM: await chromium(), ...await installSenders() }),
     timeoutS: 180
   },
   site: {

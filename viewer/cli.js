@@ -11,6 +11,7 @@ const COMMANDS = {
   tail: () => require('./commands/tail').tail,
   trace: () => require('./commands/trace').trace,
   metrics: () => require('./commands/metrics').metrics,
+  services: () => require('./commands/services').services,
   import: () => require('./commands/transfer').importFile,
   export: () => require('./commands/transfer').exportFile,
   check: () => require('./commands/check').check,

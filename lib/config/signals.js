@@ -15,15 +15,22 @@ function resolveMetrics (options, env) {
   const given = options.metrics ?? EMPTY
   const kinds = metricKinds(given, options, env)
   if (options.metrics === undefined && kinds.length === 0) return null
-  const settings = settle(OPTIONS.metrics.members, given, { env })
   return Object.freeze({
-    ...settings,
-    // `npx light-trace` shows the runtime, also if the app registers light-trace itself. An exporter in the code sends somewhere else.
-    runtime: given.runtime ?? (given.exporter === undefined && isByCommand(env)),
+    ...settle(OPTIONS.metrics.members, { ...shownByCommand(given, kinds, env), ...given }, { env }),
     exporter: kinds.includes('otlp') ? exporterOfSignal('METRICS', given.exporter, options, env, 'OTEL_METRIC_EXPORT_TIMEOUT') : null,
     lines: kinds.includes('otlp/stdout'),
     prometheus: kinds.includes('prometheus') ? settle(PROMETHEUS, EMPTY, { env }) : null
   })
+}
+
+/**
+ * What `npx light-trace` shows that is off by default: the runtime, and percentiles below 5 ms, which the default buckets do not tell apart. Metrics
+ * that go somewhere else too stay as they are.
+ */
+function shownByCommand (given, kinds, env) {
+  if (!isByCommand(env) || given.exporter !== undefined || given.path !== undefined || kinds.length !== 1) return EMPTY
+  const areBucketsChosen = given.buckets !== undefined || env.text(...OPTIONS.metrics.members.histograms.variables) !== undefined
+  return { runtime: true, ...!areBucketsChosen && { histograms: 'exponential' } }
 }
 
 /** From the option, else the variable, else the span exporter that is given in code. */

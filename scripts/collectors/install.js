@@ -3,7 +3,7 @@
 // Installs collectors and other programs that share no code with light-trace, each from the registry of its language. They are kept in
 // .cache/. Each is moved there with a rename, so that a partial installation is never used.
 
-module.exports = { installJaeger, installRotel, installOtelcol, installPrometheus, installPrometheusOtlp, installPeers }
+module.exports = { installJaeger, installRotel, installOtelcol, installGoSender, installPrometheus, installPrometheusOtlp, installPeers }
 
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
@@ -43,14 +43,23 @@ function installRotel () {
 
 /** @returns {Promise<string>} the path of an OpenTelemetry Collector with the components of examples/fleet */
 function installOtelcol () {
-  const files = ['main.go', 'go.mod'].map((name) => path.join(OTELCOL, name))
+  return builtWithGo('otelcol', OTELCOL)
+}
+
+/** @returns {Promise<string>} the path of a program that sends a trace with OpenTelemetry's SDK for Go */
+function installGoSender (directory) {
+  return builtWithGo('go-sender', directory)
+}
+
+function builtWithGo (name, source) {
+  const files = ['main.go', 'go.mod'].map((name) => path.join(source, name))
   const hash = createHash('sha256').update(files.map((file) => fs.readFileSync(file, 'utf8')).join('')) // covers versions and components
-  return installed(`otelcol-${hash.digest('hex').slice(0, 12)}`, 'otelcol', 'Go 1.26 or newer', async (directory) => {
+  return installed(`${name}-${hash.digest('hex').slice(0, 12)}`, name, 'Go 1.26 or newer', async (directory) => {
     for (const file of files) fs.copyFileSync(file, path.join(directory, path.basename(file)))
     await must('go', ['mod', 'tidy'], { cwd: directory })
     // The folder is inside this repository. Git fails if another user owns the repository, as in a container, so it is not asked for VCS info.
-    await must('go', ['build', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-o', 'otelcol', '.'], { cwd: directory })
-    return path.join(directory, 'otelcol')
+    await must('go', ['build', '-buildvcs=false', '-trimpath', '-ldflags=-s -w', '-o', name, '.'], { cwd: directory })
+    return path.join(directory, name)
   })
 }
 

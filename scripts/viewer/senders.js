@@ -1,11 +1,13 @@
 'use strict'
 
-// The senders of test/senders/: OpenTelemetry's SDKs for JavaScript and Python, each installed next to the tests.
+// The senders of test/senders/: OpenTelemetry's SDKs for JavaScript and Python, each installed next to the tests,
+// and a program with the one for Go.
 
 module.exports = { installSenders }
 
 const { existsSync, readFileSync, rmSync, writeFileSync } = require('node:fs')
 const path = require('node:path')
+const { installGoSender } = require('../collectors/install')
 const { run } = require('../run')
 const { installClients } = require('../services/install')
 
@@ -13,9 +15,13 @@ const DIRECTORY = path.join(__dirname, '../../test/senders')
 const VENV = path.join(DIRECTORY, '.venv')
 const DEADLINE_MS = 5 * 60_000
 
-/** @returns {Promise<string>} the Python that has the SDK */
+/** @returns {Promise<{ LIGHT_TRACE_PYTHON: string, LIGHT_TRACE_GO_SENDER: string }>} the Python that has the SDK, and a program */
 async function installSenders () {
   await installClients(DIRECTORY)
+  return { LIGHT_TRACE_PYTHON: await installPython(), LIGHT_TRACE_GO_SENDER: await installGoSender(path.join(DIRECTORY, 'go')) }
+}
+
+async function installPython () {
   const requirements = path.join(DIRECTORY, 'requirements.txt')
   const wanted = readFileSync(requirements, 'utf8')
   const stamp = path.join(VENV, '.installed')

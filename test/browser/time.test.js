@@ -43,7 +43,7 @@ const chips = (page) => texts(page, '.chip')
 const search = (page) => page.url().split('?')[1] ?? ''
 
 async function type (page, text) {
-  await page.keyboard.press('/')
+  await page.locator('#search').focus()
   await page.keyboard.type(text)
   await page.keyboard.press('Enter')
 }
@@ -133,7 +133,7 @@ inBrowser('the = beside an attribute in the panel makes a chip', async (t, viewe
   now = Date.now()
   await viewer.send(request({ secondsAgo: 5, note: HOSTILE, 'a:b = "c"': 'say "hi"' }), request({ secondsAgo: 4 }))
   const { traces: [, { id }] } = await (await fetch(`${viewer.url}/api/traces`)).json()
-  for (const [key, label] of [['note', `note = ${HOSTILE}`], ['a:b = "c"', '"a:b = \\"c\\"" = say "hi"']]) {
+  for (const [key, label] of [['note', 'note = "<img src=x onerror=\\"window.hacked=1\\"> \\\\ \u202e名前"'], ['a:b = "c"', '"a:b = \\"c\\"" = say "hi"']]) {
     const page = await viewer.open(`/traces/${id}`)
     await page.locator('.fall .row').first().click()
     const row = page.locator('.panel tr', { has: page.locator('th', { hasText: key }) })
@@ -182,7 +182,7 @@ inBrowser('an interval is brushed with the mouse, narrows every page and is in e
   await page.locator('.fall .row').first().waitFor()
   t.equal(search(page), '', 'a request has no interval')
   t.equal(await page.locator('#interval').isVisible(), false)
-  await page.getByRole('link', { name: 'Requests' }).click()
+  await page.getByRole('link', { name: 'Requests', exact: true }).click()
   await listed(page, held)
   t.equal(search(page), narrowed, 'but keeps it for the way back')
   await type(page, 'error')
@@ -239,11 +239,11 @@ inBrowser('the control: the last minutes, times of one\'s own, and what an addre
   t.notMatch((await rows(page)).join(), /2000/)
   await page.getByRole('button', { name: 'Time interval: Last 15 min' }).click()
   const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 19)
-  await page.getByLabel('From').fill(local(now - 100 * SECOND))
-  await page.getByLabel('To').fill(local(now - 200 * SECOND))
+  await page.getByLabel('From', { exact: true }).fill(local(now - 100 * SECOND))
+  await page.getByLabel('To', { exact: true }).fill(local(now - 200 * SECOND))
   await page.getByRole('button', { name: 'Apply' }).click()
   await page.getByRole('alert').getByText('must not be later').waitFor()
-  await page.getByLabel('To').fill('')
+  await page.getByLabel('To', { exact: true }).fill('')
   await page.getByRole('button', { name: 'Apply' }).click()
   await page.waitForURL(/\?from=\d+$/)
   await page.getByRole('button', { name: /^Time interval: From \d\d:/ }).click()

@@ -3,6 +3,7 @@
 // What the viewer found out about a request, in numbers that agree: repeated calls, and the line that blocked the event loop.
 
 const { test } = require('tap')
+const { runApp, eventually, APP } = require('./command')
 const { startViewer, traceId, spanId } = require('./support')
 
 const N_PLUS_1 = { 'light_trace.repeated.shape': 'SELECT items', 'light_trace.repeated.count': 12, 'light_trace.repeated.duration': 0.024 }
@@ -35,6 +36,27 @@ test('repeated calls have one number: in the span, the text, the list, and the r
   const panel = await viewer.json(`/api/traces/last/spans/${spanId(1)}`)
   t.same(panel.repeats, { ...expected, system: 'postgresql', statements: [{ text: ONE, count: 12 }], more: 0 })
   t.equal((await viewer.json(`/api/traces/last/spans/${spanId(2)}`)).repeats, null)
+})
+
+test('an application that asks once for all ids and once for each row has one number of repeated calls', async (t) => {
+  const route = `const client = new (require('pg').Client)()
+app.get('/items', async () => {
+  await client.connect()
+  await client.query('SELECT id FROM items')
+  for (let id = 0; id < 12; id++) await client.query('SELECT name FROM items WHERE id = $1', [id])
+  return []
+})
+app.listen(`
+  const PG = 'module.exports = { Client: class Client { connect () { return Promise.resolve() } query () { return new Promise((resolve) => setTimeout(resolve, 2, { rows: [] })) } }, Pool: class Pool {} }'
+  const { json, app, output } = await runApp(t, { files: { 'app.js': APP.replace('app.listen(', route), node_modules: { pg: { 'index.js': PG } } } })
+  await (await fetch(`${app}/items`)).json()
+  const { traces: [{ id, repeats }] } = await eventually(() => json('/api/traces'), ({ traces: [trace] }) => trace?.root)
+  const { rows } = await json(`/api/traces/${id}/rows`)
+  const { attributes, repeats: { statements } } = await json(`/api/traces/${id}/spans/${repeats.span}`)
+  const inSpan = attributes.find(({ key }) => key === 'light_trace.repeated.count').value
+  t.same([repeats.count, inSpan, await folded(rows)], [12, 12, [[12, 'postgresql SELECT items']]])
+  t.same(statements, [{ text: 'SELECT name FROM items WHERE id = $1', count: 12 }])
+  await output(/makes 12 calls in sequence: SELECT items/)
 })
 
 test('calls that light-trace counted together are folded together, also with different statements', async (t) => {

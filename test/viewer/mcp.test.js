@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const { runCommand } = require('./command')
 const { startViewer, traceId } = require('./support')
+const { bodyOf, histogram, gauge, DELTA } = require('./metric-support')
 
 const failure = {
   id: 1,
@@ -35,7 +36,7 @@ test('an assistant lists, gets, finds the slowest and the errors', async (t) => 
     { id: 2, method: 'tools/list' },
     use(3, 'list_traces'), use(4, 'list_traces', { status: 'error', limit: 5 }), use(5, 'get_trace', { id: 'slowest' }), use(6, 'slowest_requests', { limit: 1 }), use(7, 'recent_errors', {}))
   t.match(hello.result, { protocolVersion: '2025-03-26', serverInfo: { name: 'light-trace' }, capabilities: { tools: {} } })
-  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'search_logs', 'slowest_requests', 'recent_errors'])
+  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'search_logs', 'slowest_requests', 'recent_errors', 'list_metrics', 'get_metric', 'get_services'])
   t.ok(tools.result.tools.every(({ annotations, inputSchema }) => annotations.readOnlyHint && inputSchema.type === 'object'))
   const text = ({ result }) => result.content[0].text
   t.match(text(list).split('\n'), [new RegExp(`^${traceId(2)}  GET /boom  500  30.0 ms  shop`), new RegExp(`^${traceId(1)}  GET /users/:id`)])
@@ -54,6 +55,39 @@ test('an assistant filters requests and log lines by conditions', async (t) => {
   t.match(broken.result, { isError: true, content: [{ text: /where: must be a condition/ }] })
   t.match(wrong.error, { code: -32602, message: /where must be a list of strings/ })
   t.match(lines.result.content[0].text, 'No log line has been received yet.')
+})
+
+test('an assistant lists metrics, and gets one with its series and the traces of its exemplars', async (t) => {
+  const viewer = await startViewer(t)
+  const time = Date.now()
+  const times = { start: time - 10_000, time, bucketCounts: [0, 10, 0], explicitBounds: [0.1, 0.3], count: 10, sum: 2 }
+  await viewer.send([{ trace: 7, id: 1 }])
+  await viewer.post('/v1/metrics', bodyOf([
+    histogram([{ ...times, attributes: { 'http.route': '/a\n' }, exemplars: [{ value: 0.25, trace: traceId(7) }] }], { name: 'duration', temporality: DELTA }),
+    gauge([{ time, asInt: 5_000_000 }], 'memory')
+  ]), { 'content-type': 'application/x-protobuf' })
+  const [list, none, one, missing, wrong] = await talk(t, viewer.port, use(1, 'list_metrics'), use(2, 'list_metrics', { service: 'other' }),
+    use(3, 'get_metric', { name: 'duration' }), use(4, 'get_metric', { name: 'nothing' }), use(5, 'get_metric', {}))
+  const text = ({ result }) => result.content[0].text
+  t.match(text(list).split('\n'), [/^duration {2}histogram {2}s {2}1 series {2}shop {2}by http\.route$/, /^memory {4}gauge/])
+  t.match(text(none), /No metric/)
+  t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
+  t.match(missing.result, { isError: true, content: [{ text: /no metric of this name/ }] })
+  t.match(wrong.error, { message: 'name is required' })
+})
+
+test('an assistant asks who calls whom, and what a service depends on', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([{ trace: 1, kind: 2, ms: 50 }, { trace: 1, id: 2, parent: 1, kind: 3, ms: 5, attributes: { 'db.system.name': 'redis', 'server.address': 'cache' } }])
+  await viewer.send([{ trace: 2, kind: 2, ms: 50 }], { service: 'other' })
+  const [all, one, callers, wrong] = await talk(t, viewer.port,
+    use(1, 'get_services'), use(2, 'get_services', { service: 'shop' }), use(3, 'get_services', { service: 'shop', side: 'callers' }), use(4, 'get_services', { service: 'shop', side: 'left' }))
+  const text = ({ result }) => result.content[0].text
+  t.match(text(all), /^other {2}service .*\n {2}← clients .*\n\nshop {2}service {2}1 request.*\n {2}→ redis cache {2}1 call .*\n {2}← clients /)
+  t.match(text(one), /redis/)
+  t.notMatch(text(one), /other/)
+  t.notMatch(text(callers), /redis/)
+  t.match(wrong.result, { isError: true, content: [{ text: /^side/ }] })
 })
 
 test('requests that one blocked loop made slow are listed together, first the one whose code ran, below its line', async (t) => {

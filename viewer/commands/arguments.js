@@ -9,36 +9,39 @@ const HELP = `light-trace: see what your Fastify app does
 
   npx light-trace app.js [args]      run the app and show its requests
   npx light-trace npm start          run a command; every Node process in it is traced
-  npx light-trace                    show what is sent to port 4318 (OTLP over HTTP)
+  npx light-trace                    show what is sent to ports 4318 (OTLP over HTTP) and 4317 (gRPC)
 
   npx light-trace tail [app.js]      print requests as trees, as they come
   npx light-trace trace <id>         print one: an id, the start of one, last, slowest or failed
   npx light-trace metrics [name]     print the metrics that the viewer holds, or one of them
-  npx light-trace mcp                for assistants: list, get, logs, slowest, errors, metrics over stdio, read-only
+  npx light-trace services [name]    print who calls whom, or what a service depends on
+  npx light-trace mcp                for assistants: list, get, logs, slowest, errors, metrics, services over stdio, read-only
   npx light-trace import <file>      OTLP JSON into the viewer
   npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
   npx light-trace check <file>       what a file of --save has that another has not, or a budget forbids
 
 Options, before the app's name:
   --port <n>         4318; the next one where it is taken
+  --grpc-port <n>    4317, for OTLP over gRPC; the next one where it is taken
   --watch            restart the app when its files change
   --stay             go on showing when the app has ended
   --max-bytes <n>    of traces, log lines and metrics in memory: 64mb; the oldest go first
   --save <file>      append all that is received, as OTLP JSON, one request per line
   --host <address>   let other machines in; they need the token of the address that is printed
   --editor <name>    opens a handler's file from the page: vscode; cursor, zed, …, none
-  --json             trace: OTLP JSON; metrics: JSON.  --attributes  trace: every attribute
+  --json             trace: OTLP JSON; metrics, services: JSON.  --attributes  trace: every attribute
   --against <file>   check: what it was before, by --save too
   --budget <file>    check: JSON; exit code 1 for a request that does more.  --markdown  check: for a pull request
-  --url <address>    tail, trace, metrics, mcp, import, export: of the viewer; --port by default
+  --url <address>    tail, trace, metrics, services, mcp, import, export: of the viewer; --port by default
 Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to it.
 `
 
-const COMMANDS = new Set(['tail', 'trace', 'metrics', 'mcp', 'import', 'export', 'check', 'help', 'version'])
+const COMMANDS = new Set(['tail', 'trace', 'metrics', 'services', 'mcp', 'import', 'export', 'check', 'help', 'version'])
 
 // name → the parser of its value, or true for an option without a value.
 const OPTIONS = {
   port,
+  'grpc-port': port,
   host: text,
   'max-bytes': bytes,
   save: text,
@@ -97,7 +100,7 @@ function parseArguments (args) {
 }
 
 function takesOperand ({ command, operand }) {
-  return ['trace', 'metrics', 'import', 'export', 'check'].includes(command) && operand === undefined
+  return ['trace', 'metrics', 'services', 'import', 'export', 'check'].includes(command) && operand === undefined
 }
 
 /** @returns {number} how many more arguments it took */

@@ -4,6 +4,7 @@
 
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
+const { servicesText } = require('../views/services-text')
 const { duration } = require('../views/text')
 const { listMetrics, getMetric } = require('./metric-client')
 const { reasonText } = require('../views/waits')
@@ -43,10 +44,15 @@ const TOOLS = [
     service: { type: 'string' },
     by: { type: 'string', description: 'Attributes that separate series, such as http.route,error.type; the others are merged. All by default' },
     last: { type: 'string', description: 'How far back, such as 5m; 15m by default, 1h at most' }
-  }, ['name'])
+  }, ['name']),
+  tool('get_services', 'Who calls whom: services, and the databases, hosts and queues that they call, with calls, failures, rate, p50, p99, the slowest and the last failed trace of each.', {
+    service: { type: 'string', description: 'Only what this service calls and what calls it, directly or not' },
+    side: { type: 'string', description: 'With service: calls for only what it depends on, callers for only what depends on it' },
+    last: { type: 'string', description: 'Only the time since, such as 15m or 1h' }
+  })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric, get_services: services }
 
 class WrongArguments extends Error {}
 
@@ -130,6 +136,10 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
     'Failed requests, newest first:',
     ...linesOf(traces)
   ].join('\n')
+}
+
+async function services (client, { service: of, ...narrowing }) {
+  return servicesText(await client.json(`/api/services?${new URLSearchParams({ ...narrowing, ...(of !== undefined && { of }) })}`), of)
 }
 
 function linesOf (traces) {

@@ -1,10 +1,10 @@
 'use strict'
 
-// Opens the viewer on the port to which all exporters send by default. If the port is taken, it reports which program has it and tries the
-// next port.
+// Opens the viewer on the ports to which all exporters send by default. If one is taken, it reports that and tries the next port.
 
 const { Client, DEFAULT_PORT } = require('./client')
 
+const DEFAULT_GRPC_PORT = 4317
 const TRIES_MAX = 20
 
 /**
@@ -29,10 +29,34 @@ async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, may
   }
 }
 
-function explained (error, port, host) {
+/**
+ * Opens the viewer's port for gRPC, in the same way: it may be taken. Unless it was asked for, the viewer goes on without it.
+ * @param {import('../http/server').Viewer} viewer listening
+ * @returns {Promise<number | undefined>} the port
+ * @throws the error of listen, if the user named a port and no other can help
+ */
+async function listenForGrpc (viewer, { 'grpc-port': named, port: httpPort, host }, say) {
+  const wanted = named ?? (httpPort === 0 ? 0 : DEFAULT_GRPC_PORT) // 0: any, for both
+  for (let port = wanted, tries = 1; ; port++, tries++) {
+    if (port === DEFAULT_PORT && port !== named) continue // apps send by HTTP to it
+    try {
+      const taken = await viewer.listenGrpc(port, host)
+      if (port !== wanted) say(`port ${wanted} is taken: this viewer takes gRPC on ${taken}, and does not see what is sent to ${wanted}`)
+      return taken
+    } catch (error) {
+      if (error.code === 'EADDRINUSE' && tries < TRIES_MAX && port < 65_535) continue
+      const problem = explained(error, port, host, '--grpc-port')
+      if (named === undefined) return say(`nothing is received over gRPC: ${problem.message}`)
+      await viewer.close()
+      throw problem
+    }
+  }
+}
+
+function explained (error, port, host, option = '--port') {
   const reasons = {
-    EADDRINUSE: `all ports up to ${port} are taken: choose another with --port`,
-    EACCES: `no permission to listen on port ${port}: choose one above 1023 with --port`,
+    EADDRINUSE: `all ports up to ${port} are taken: choose another with ${option}`,
+    EACCES: `no permission to listen on port ${port}: choose one above 1023 with ${option}`,
     EADDRNOTAVAIL: `${host} is not an address of this machine`,
     ENOTFOUND: `${host} is not an address of this machine`
   }
@@ -46,4 +70,4 @@ async function holderOf (client) {
   return isReceiver ? 'an OTLP receiver, such as a collector' : 'something that is not an OTLP receiver'
 }
 
-module.exports = { listenFrom }
+module.exports = { listenFrom, listenForGrpc }

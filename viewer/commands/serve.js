@@ -11,7 +11,8 @@ const SAY = (text) => process.stderr.write(`light-trace: ${text}\n`)
 async function serve (parsed) {
   const viewer = await openViewer(parsed.options, parsed.program !== null)
   const name = viewer.joined === undefined ? viewer.url : `${viewer.url}, the viewer of process ${viewer.joined},`
-  SAY(`${name} shows ${parsed.program === null ? 'what is sent to it' : `the requests of ${parsed.program[0]}`}`)
+  const grpc = viewer.grpc === null ? '' : ` (gRPC: port ${viewer.grpc.port})`
+  SAY(`${name} shows ${parsed.program === null ? 'what is sent to it' : `the requests of ${parsed.program[0]}`}${grpc}`)
   await attend(viewer, parsed)
 }
 
@@ -32,22 +33,23 @@ async function attend (viewer, parsed) {
 }
 
 // Options of a viewer. With one of these, the user wants a new viewer.
-const OWN = ['host', 'max-bytes', 'save', 'stay', 'editor']
+const OWN = ['grpc-port', 'host', 'max-bytes', 'save', 'stay', 'editor']
 
 /**
  * @param {boolean} [mayJoin] whether a viewer that runs in another terminal may be used instead
  * @returns {Promise<Viewer | object>} listening
  */
 async function openViewer (options, mayJoin = false) {
-  const { listenFrom } = require('./port')
+  const { listenFrom, listenForGrpc } = require('./port')
   const token = options.host === undefined ? null : options.token ?? newToken()
   const make = () => new Viewer({ maxBytes: options['max-bytes'], token, editor: options.editor })
   const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
   if (joined !== undefined) {
-    return { joined, port, url: urlOf(undefined, port), token: null, app: null, events: { touch () {} }, async close () {} }
+    return { joined, port, url: urlOf(undefined, port), token: null, app: null, grpc: null, events: { touch () {} }, async close () {} }
   }
   viewer.port = port
   viewer.say = SAY
+  await listenForGrpc(viewer, options, SAY)
   viewer.url = urlOf(options.host, port, token)
   // A bug in the viewer must not end the app, too.
   process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))

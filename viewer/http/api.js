@@ -46,6 +46,7 @@ class Api {
       case '/api/traces': return sendJson(response, await this.#list(query))
       case '/api/traces/overview': return sendJson(response, await require('../statistics/overview').overviewOf(this.#store, query))
       case '/api/routes': return sendJson(response, await this.#routesOf(query))
+      case '/api/services': return sendJson(response, await this.#viewer.services.list(query))
       case '/api/routes/flame': return sendJson(response, this.#flame(query))
       case '/api/logs': return sendJson(response, await this.#logs(query))
       case '/api/compare': return sendJson(response, this.#compare(query))

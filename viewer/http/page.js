@@ -7,7 +7,7 @@ const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 
 const FILE = join(__dirname, '../page.html')
-const PAGES = /^\/(?:$|traces\/|routes|exceptions|flame|compare|lost|logs|metrics)/
+const PAGES = /^\/(?:$|traces\/|routes|exceptions|flame|compare|lost|logs|metrics|services)/
 const TRACE_PAGE = /^\/traces\/(\w+)$/
 
 const FIXED_HEADERS = {

@@ -93,11 +93,17 @@ class Receiver {
     return dropped
   }
 
-  #refuse (request, response, type, error) {
+  /** Counts a refusal, however the request came. @returns {number} the status of HTTP. @throws what is not a refusal */
+  refusal (error) {
     const { status, reason } = error instanceof Malformed ? { status: 400, reason: 'malformed' } : error
     if (status === undefined) throw error
     this.refused.requests++
     this.refused.reasons[reason] = (this.refused.reasons[reason] ?? 0) + 1
+    return status
+  }
+
+  #refuse (request, response, type, error) {
+    const status = this.refusal(error)
     if (response.destroyed) return
     if (status === 503) response.setHeader('retry-after', RETRY_AFTER_SECONDS)
     if (status === 405) response.setHeader('allow', 'POST')

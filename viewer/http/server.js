@@ -1,17 +1,18 @@
 'use strict'
 
-// The viewer: a store, statistics, and one HTTP server that receives telemetry, answers the API and serves the page.
+// The viewer: a store, statistics, and an HTTP server that receives telemetry, answers the API and serves the page.
 
-const { once } = require('node:events')
 const http = require('node:http')
 const { TraceStore } = require('../store/trace-store')
 const { RouteStatistics } = require('../statistics/routes')
 const { Exceptions } = require('../statistics/exceptions')
 const { MetricStatistics } = require('../statistics/metrics')
+const { Services } = require('../statistics/services')
 const { BadParameter } = require('../store/parameters')
 const { Malformed } = require('../otlp/proto-reader')
 const { Bodies, Refused } = require('./body')
 const { Receiver } = require('./receive')
+const { listen } = require('./listen')
 const { Events } = require('./events')
 const { Api, NotFound, sendJson, sendError } = require('./api')
 const { safeText } = require('../views/safe-text')
@@ -31,8 +32,7 @@ const KEEP_ALIVE_MS = 60_000
 const REPORT_BYTES_MAX = 16_384
 
 class Viewer {
-  #server = null
-  #second = null // on ::1
+  #servers = []
   #startedMs = Date.now()
 
   /**
@@ -47,10 +47,12 @@ class Viewer {
     this.routes = new RouteStatistics(this.store, { onRepeats: (route, repeats) => this.say?.(`${safeText(route, NAME_MAX)} makes ${repeatText(repeats, duration)}`) })
     this.exceptions = new Exceptions(this.store)
     this.metrics = new MetricStatistics(this.store)
+    this.services = new Services(this.store)
     this.bodies = new Bodies()
     this.receiver = new Receiver(this.store, this.bodies)
-    this.events = new Events({ store: this.store, statistics: [this.routes, this.exceptions], stats: () => this.stats() })
+    this.events = new Events({ store: this.store, statistics: [this.routes, this.exceptions, this.services], stats: () => this.stats() })
     this.api = new Api(this)
+    this.grpc = null // a Grpc, where it listens
     this.app = null
     this.apps = new Map()
     this.say = null // set by the command: (text) => void
@@ -62,29 +64,22 @@ class Viewer {
    * @throws the errors of listen, mostly EADDRINUSE
    */
   async listen (port, host) {
-    this.#server = this.#create()
-    await listen(this.#server, port, host ?? '127.0.0.1')
-    const taken = this.#server.address().port
-    if (host === undefined) await this.#listenOnSix(taken)
-    return taken
+    this.#servers = await listen(() => this.#create(), port, host)
+    return this.#servers[0].address().port
   }
 
-  // Some senders resolve `localhost` to ::1. Another program that listens there would get their spans.
-  async #listenOnSix (port) {
-    this.#second = this.#create()
-    try {
-      await listen(this.#second, port, '::1')
-    } catch (error) {
-      this.#second = null
-      if (error.code !== 'EADDRINUSE') return // a machine without IPv6
-      await this.close()
-      throw error
-    }
+  /** OTLP over gRPC, on a port of its own. @returns {Promise<number>} the port. @throws the errors of listen */
+  async listenGrpc (port, host) {
+    const { Grpc } = require('./grpc')
+    const grpc = new Grpc(this.receiver, this.bodies, () => this.port)
+    const taken = await grpc.listen(port, host)
+    this.grpc = grpc
+    return taken
   }
 
   async close () {
     this.events.close()
-    await Promise.all([this.#server, this.#second].filter((server) => server !== null).map(closed))
+    await Promise.all([...this.#servers.map(closed), this.grpc?.close()])
   }
 
   stats () {
@@ -100,6 +95,7 @@ class Viewer {
       maxBytes: store.maxBytes,
       received: receiver.received,
       refused: receiver.refused,
+      grpc: this.grpc?.stats() ?? null,
       dropped: { spans: Object.values(store.dropped).reduce((sum, count) => sum + count, 0), reasons: store.dropped },
       lines: { held: store.lines.size, received: store.lines.received, dropped: store.lines.dropped },
       metrics: store.metrics.stats,
@@ -193,11 +189,6 @@ function parsed (url) {
   } catch {
     return null
   }
-}
-
-function listen (server, port, host) {
-  server.listen(port, host)
-  return once(server, 'listening')
 }
 
 function closed (server) {

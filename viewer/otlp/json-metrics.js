@@ -12,6 +12,7 @@ function metricsFromJson (json) {
 }
 
 // name in Metric → its field, and how a point is written
+/** @type {Record<string, [number, (from: any) => Message]>} */
 const KINDS = {
   gauge: [5, numberPoint],
   sum: [7, numberPoint],

@@ -40,12 +40,18 @@ const ICONS = {
 const SVG = 'http://www.w3.org/2000/svg'
 
 export function icon (name) {
-  const svg = document.createElementNS(SVG, 'svg')
-  const path = document.createElementNS(SVG, 'path')
-  for (const [key, value] of Object.entries({ viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' })) svg.setAttribute(key, value)
-  path.setAttribute('d', ICONS[name])
-  svg.append(path)
-  return svg
+  return svg('svg', { viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' }, svg('path', { d: ICONS[name] }))
+}
+
+/** An element of SVG. Of its props, on… are listeners, and all others are attributes. */
+export function svg (name, props, ...children) {
+  const element = document.createElementNS(SVG, name)
+  for (const [key, value] of Object.entries(props)) {
+    if (key.startsWith('on')) element.addEventListener(key.slice(2), value)
+    else element.setAttribute(key, value)
+  }
+  element.append(...children)
+  return element
 }
 
 export function button (label, onclick, props) {

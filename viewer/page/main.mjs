@@ -13,6 +13,7 @@ import { compareView } from './compare.mjs'
 import { logsView } from './logs.mjs'
 import { lostView } from './lost.mjs'
 import { metricsView } from './metrics.mjs'
+import { servicesView } from './services.mjs'
 
 // Addresses are permanent: each can be reloaded and shared.
 const VIEWS = [
@@ -24,6 +25,7 @@ const VIEWS = [
   [/^\/lost$/, lostView],
   [/^\/logs$/, logsView],
   [/^\/metrics$/, metricsView],
+  [/^\/services$/, servicesView],
   [/^\//, requestsView]
 ]
 
@@ -121,7 +123,7 @@ document.addEventListener('keydown', (event) => {
     return
   }
   if (typing) return
-  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs'), 5: () => app.go('/metrics') }[event.key]
+  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs'), 5: () => app.go('/metrics'), 6: () => app.go('/services') }[event.key]
   if (act !== undefined) {
     event.preventDefault()
     return act()

@@ -4,9 +4,11 @@ import { get } from './api.mjs'
 import { chart } from './chart.mjs'
 import { button, h } from './dom.mjs'
 import { nameOf } from './interval.mjs'
+import { whenReleased } from './pointer.mjs'
 import { count, plural } from './text.mjs'
 
 const EVERY_MS = 1000
+const SLIDE_MS = 10_000 // the last minutes go on without requests, too
 
 /**
  * @param {{ app, params: () => object, loaded: (answer: object) => void }} options params: the filter of the requests; loaded: called with each answer of the server
@@ -17,25 +19,30 @@ export function overview ({ app, params, loaded }) {
   const element = h('section', { class: 'overview', 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
   let slotMs = 1
   let timer
+  let slider
   let loading = false
   let again = false
+  let closed = false
   figure.element.addEventListener('pointerdown', touched)
   return { element, load, soon, close }
 
   async function load () {
     again = loading
-    if (loading) return
+    if (loading || closed) return
     clearTimeout(timer)
+    clearTimeout(slider)
     timer = undefined
+    if (app.interval.last) slider = setTimeout(load, SLIDE_MS)
     loading = true
     const startedAt = performance.now()
     try {
-      draw(await get('/api/traces/overview', params()))
+      const answer = await get('/api/traces/overview', params())
+      whenReleased(() => !closed && draw(answer))
     } catch {
       element.hidden = true // the list shows the error
     } finally {
       loading = false
-      if (again) soon(performance.now() - startedAt)
+      if (again && !closed) soon(performance.now() - startedAt)
     }
   }
 
@@ -79,11 +86,11 @@ export function overview ({ app, params, loaded }) {
     if (byKeyboard) document.getElementById('interval').focus()
   }
 
-  // uPlot listens to the mouse only. A finger that moves sideways does the same.
+  // uPlot listens to the mouse only, and ignores events without a movement. A finger that moves sideways does the same.
   function touched (event) {
     const { target, pointerId, pointerType } = event
     if (pointerType === 'mouse' || !target.classList.contains('u-over')) return
-    const send = (type, { clientX, clientY }) => target.dispatchEvent(new window.MouseEvent(type, { clientX, clientY, button: 0, buttons: 1, bubbles: true }))
+    const send = (type, { clientX, clientY }) => target.dispatchEvent(new window.MouseEvent(type, { clientX, clientY, movementX: 1, buttons: 1, bubbles: true }))
     const over = new AbortController()
     const on = (name, listener) => target.addEventListener(name, (event) => event.pointerId === pointerId && listener(event), { signal: over.signal })
     target.setPointerCapture(pointerId)
@@ -95,6 +102,8 @@ export function overview ({ app, params, loaded }) {
 
   function close () {
     clearTimeout(timer)
+    clearTimeout(slider)
+    closed = true
     figure.close()
   }
 }

@@ -15,8 +15,9 @@ const KEYS = [
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
   ['p', 'Pause, resume'],
+  ['Shift ← →', 'Choose a time in a chart, then Enter'],
   ['Esc', 'Close the panel, zoom out, go back'],
-  ['1 2 3 4 5', 'Requests, routes, exceptions, logs, metrics'],
+  ['1 2 3 4 5 6', 'Requests, routes, exceptions, logs, metrics, services'],
   ['?', 'This list']
 ]
 

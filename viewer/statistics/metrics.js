@@ -20,6 +20,7 @@ const REQUESTS = new Set(['http.server.request.duration', 'http.server.duration'
 const MS_IN = { s: 1000, ms: 1, us: 1e-3, ns: 1e-6 }
 
 // What the page shows of a runtime, for each title: the first of these metrics that a service has, and others in the same chart.
+/** @type {[string, string[]][]} */
 const RUNTIME = [
   ['Event loop delay', ['nodejs.eventloop.delay.p99', 'nodejs.eventloop.delay.p90', 'nodejs.eventloop.delay.p50', 'nodejs.eventloop.delay.max']],
   ['Event loop utilization', ['nodejs.eventloop.utilization']],

@@ -236,4 +236,4 @@ function sum (counts) {
   return total
 }
 
-module.exports = { RouteStatistics }
+module.exports = { RouteStatistics, percentile }

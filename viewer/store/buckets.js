@@ -7,8 +7,8 @@
 const EXPONENTIAL_MAX = 160 // buckets on each side of zero, as OpenTelemetry's SDKs keep them
 const CHAIN_MAX = 8
 
-// The memory of an object and its list in addition to the counts, calibrated against the heap (test/viewer/metrics.test.js).
-const OVERHEAD_BYTES = 200
+// The memory of an object and its list in addition to the counts, calibrated against the heap (test/viewer/metric-bounds.test.js).
+const OVERHEAD_BYTES = 300
 
 class Buckets {
   /**
@@ -27,7 +27,7 @@ class Buckets {
     this.max = NaN
     this.quantiles = null // of a summary: [[quantile, value]]
     this.next = null // others with other bounds
-    if (bounds === null) this.#fit(EXPONENTIAL_MAX)
+    if (bounds === null) this.#toScale(this.#scaleFor(this))
   }
 
   get bytes () {
@@ -62,8 +62,9 @@ class Buckets {
       other.next = next
       return
     }
-    if (mine.bounds === null) mine.#toScale(other.scale)
-    const steps = mine.bounds === null ? other.scale - mine.scale : 0
+    const scale = mine.bounds === null ? mine.#scaleFor(other) : 0
+    mine.#toScale(scale)
+    const steps = other.scale - scale
     mine.positive = addSides(mine.positive, coarser(other.positive, steps), share)
     if (other.negative !== null) mine.negative = addSides(mine.negative ?? EMPTY, coarser(other.negative, steps), share)
     mine.zero += other.zero * share
@@ -73,7 +74,14 @@ class Buckets {
     mine.max = Math.max(mine.max, other.max)
     // Quantiles of several series cannot be added up.
     mine.quantiles = other.quantiles
-    if (mine.bounds === null) mine.#fit(EXPONENTIAL_MAX)
+  }
+
+  // The highest scale at which the buckets of both are few enough. It is found before they are merged, because they may be far apart.
+  #scaleFor (other) {
+    let scale = Math.min(this.scale, other.scale)
+    while (!fitsIn(this.positive, this.scale - scale, other.positive, other.scale - scale) ||
+      !fitsIn(this.negative ?? EMPTY, this.scale - scale, other.negative ?? EMPTY, other.scale - scale)) scale--
+    return scale
   }
 
   #fits (other) {
@@ -96,16 +104,6 @@ class Buckets {
     since.max = this.max
     since.quantiles = this.quantiles
     return since
-  }
-
-  // Halves the resolution until the buckets are few enough.
-  #fit (max) {
-    let steps = 0
-    for (const { offset, counts } of [this.positive, this.negative ?? EMPTY]) {
-      const last = offset + counts.length - 1
-      while (counts.length > 0 && Math.floor(last / 2 ** steps) - Math.floor(offset / 2 ** steps) >= max) steps++
-    }
-    this.#toScale(this.scale - steps)
   }
 
   #toScale (scale) {
@@ -191,8 +189,8 @@ class Buckets {
 
 /** Counts of neighbouring buckets, of which the first has the index `offset`. @typedef {{ offset: number, counts: number[] }} Side */
 
-/** @type {Side} */
-const EMPTY = Object.freeze({ offset: 0, counts: Object.freeze([]) })
+/** @type {Side} never changed */
+const EMPTY = { offset: 0, counts: [] }
 
 /** Without the empty buckets at both ends. @returns {Side} */
 function sideOf (offset, counts) {
@@ -201,6 +199,14 @@ function sideOf (offset, counts) {
   while (to > from && counts[to - 1] === 0) to--
   while (from < to && counts[from] === 0) from++
   return from === to ? EMPTY : { offset: offset + from, counts: counts.slice(from, to) }
+}
+
+/** Whether two sides, each coarser by steps, are at most EXPONENTIAL_MAX buckets together. */
+function fitsIn (a, stepsOfA, b, stepsOfB) {
+  const ranges = [[a, stepsOfA], [b, stepsOfB]].filter(([{ counts }]) => counts.length > 0)
+  const first = Math.min(...ranges.map(([{ offset }, steps]) => Math.floor(offset / 2 ** steps)))
+  const last = Math.max(...ranges.map(([{ offset, counts }, steps]) => Math.floor((offset + counts.length - 1) / 2 ** steps)))
+  return ranges.length === 0 || last - first < EXPONENTIAL_MAX
 }
 
 function total (side) {

@@ -18,6 +18,10 @@ const OF_EVENT = 3
 const OF_RECORD = 6
 const EVENTS = 11
 
+// How the key of a KeyValue begins: a tag, and its length in one byte.
+const KEY_TAG = 0x0a
+const ONE_BYTE_MAX = 0x7f
+
 const INFO = 2 // the level of a line without one
 const ERROR = 4
 
@@ -143,12 +147,11 @@ function attributeTest (key, holds) {
   }
 }
 
-// The value of another key is not read, because it may be long.
-function hasKey (reader, needle) {
-  const attribute = reader.message()
-  if (attribute.next() !== 1) return true // its value comes first
-  const { bytes, from, to } = attribute
-  return to - from === needle.length && bytes.compare(needle, 0, needle.length, from, to) === 0
+// The value of another key is not read, because it may be long. KeyValue begins with its key (field 1), unless a sender writes the value first.
+function hasKey ({ bytes, from, to }, needle) {
+  const { length } = needle
+  if (to - from < 2 || bytes[from] !== KEY_TAG || bytes[from + 1] > ONE_BYTE_MAX) return true
+  return bytes[from + 1] === length && bytes.compare(needle, 0, length, from + 2, from + 2 + length) === 0
 }
 
 /** Whether it holds for a value, or for an item of a list. */

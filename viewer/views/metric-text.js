@@ -32,7 +32,7 @@ function instrumentLine ({ name, kind, monotonic, unit, series, services, attrib
   const keys = Object.keys(attributes).sort()
   return [
     safeText(name).padEnd(width),
-    (kind === 'sum' && monotonic ? 'counter' : kind.replace('_', ' ')).padEnd(9),
+    kindOf(kind, monotonic).padEnd(9),
     safeText(unit) || '1',
     `${series} series`,
     services.map((each) => safeText(each) || 'unknown service').join(', '),
@@ -40,10 +40,14 @@ function instrumentLine ({ name, kind, monotonic, unit, series, services, attrib
   ].join('  ')
 }
 
+function kindOf (kind, monotonic) {
+  return kind === 'sum' && monotonic ? 'counter' : kind.replace('exponential_', '')
+}
+
 /** @param {object} answer of /api/metrics/data */
 function metricText ({ name, unit, description, kind, monotonic, series, more }) {
   return [
-    `${safeText(name)}  ${kind === 'sum' && monotonic ? 'counter' : kind.replace('_', ' ')}  ${safeText(unit) || '1'}${description === '' ? '' : `  ${safeText(description)}`}`,
+    `${safeText(name)}  ${kindOf(kind, monotonic)}  ${safeText(unit) || '1'}${description === '' ? '' : `  ${safeText(description)}`}`,
     ...series.length === 0 ? ['', 'Nothing was measured in this time.'] : series.flatMap((each) => ['', ...seriesLines(each, unit)]),
     ...more === 0 ? [] : ['', `… ${more} more series: name fewer attributes`]
   ].join('\n')

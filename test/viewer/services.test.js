@@ -1,0 +1,281 @@
+'use strict'
+
+// The map of services: who calls whom, and what they depend on.
+
+const { test } = require('tap')
+const { encodeRequest } = require('../support/otlp-encode')
+const { Services } = require('../../viewer/statistics/services')
+const { TraceStore } = require('../../viewer/store/trace-store')
+const { runCommand } = require('./command')
+const { startViewer, spansOf, traceId, START_MS } = require('./support')
+
+const [SERVER, CLIENT, PRODUCER, CONSUMER] = [2, 3, 4, 5]
+const HTTP = { 'http.request.method': 'GET', 'server.address': 'stock', 'server.port': 3001 }
+const PG = { 'db.system.name': 'postgresql', 'server.address': 'db', 'server.port': 5432, 'db.namespace': 'shop' }
+const KAFKA = { 'messaging.system': 'kafka', 'messaging.destination.name': 'orders' }
+
+/** A map as lines: `from → to  calls  errors`, with names. */
+function picture ({ nodes, edges }) {
+  const nameOf = (id) => {
+    const { name, system, kind } = nodes.find((node) => node.id === id)
+    return kind === 'service' || kind === 'client' ? name : `${kind} ${system} ${name}`
+  }
+  return edges.map(({ from, to, calls, errors }) => `${nameOf(from)} → ${nameOf(to)}  ${calls}${errors > 0 ? ` (${errors} failed)` : ''}`).sort()
+}
+
+test('a call from one service to another is one edge, and clients without spans, databases and hosts are nodes', async (t) => {
+  const { send, json } = await startViewer(t)
+  for (const trace of [1, 2]) {
+    await send([
+      { trace, id: 1, kind: SERVER, ms: 50, name: 'GET /orders' },
+      { trace, id: 2, parent: 1, kind: CLIENT, at: 1, ms: 20 * trace, attributes: HTTP },
+      { trace, id: 3, parent: 1, kind: CLIENT, at: 2, ms: 4, attributes: PG },
+      { trace, id: 4, parent: 1, kind: CLIENT, at: 3, ms: 2, attributes: { 'db.system.name': 'redis', 'server.address': 'cache' } },
+      { trace, id: 5, parent: 1, kind: CLIENT, at: 4, ms: 9, attributes: { 'http.request.method': 'POST', 'url.full': 'https://user:secret@api.pay.example/charge?card=7' } }
+    ], { service: 'shop' })
+    await send([
+      { trace, id: 6, parent: 2, kind: SERVER, at: 3, ms: 10 },
+      { trace, id: 7, parent: 6, kind: CLIENT, at: 4, ms: 3, attributes: PG }
+    ], { service: 'stock' })
+  }
+  const map = await json('/api/services')
+  t.same(picture(map), [
+    'clients → shop  2', 'shop → db postgresql db:5432/shop  2', 'shop → db redis cache  2', 'shop → host http api.pay.example  2', 'shop → stock  2',
+    'stock → db postgresql db:5432/shop  2'
+  ])
+  const edge = map.edges.find(({ from, to }) => from === 'service:shop' && to === 'service:stock')
+  t.match(edge, { calls: 2, errors: 0, p50Ms: 20, p99Ms: 40, slowest: traceId(2), failed: null }, 'as the caller saw them')
+  t.match(map.nodes.find(({ id }) => id === 'service:stock'), { kind: 'service', name: 'stock', requests: 2, errors: 0, p50Ms: 10, p99Ms: 10 }, 'as the service itself saw them')
+  t.match(map.nodes.find(({ name }) => name === 'db:5432/shop'), { kind: 'db', system: 'postgresql', requests: 4, p50Ms: 3 })
+  t.equal(map.nodes.find(({ kind }) => kind === 'client').requests, 2)
+  t.equal(map.more, 0)
+  t.notMatch(JSON.stringify(map), /secret|card/)
+})
+
+test('the conditions of a node find the traces that it is in', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: CLIENT, attributes: PG }, { trace: 1, id: 3, parent: 1, kind: CLIENT, attributes: { 'http.url': 'http://pay.example:8080/a?b=c', 'http.method': 'GET' } }])
+  await send([{ trace: 2, kind: SERVER }, { trace: 2, id: 2, parent: 1, kind: CLIENT, attributes: { ...PG, 'server.address': 'other' } }, { trace: 2, id: 3, parent: 1, kind: PRODUCER, attributes: KAFKA }])
+  await send([{ trace: 3, kind: SERVER }], { service: 'lonely = "one"' })
+  const { nodes } = await json('/api/services')
+  const tracesOf = async (name) => {
+    const { where } = nodes.find((node) => node.name === name)
+    const { traces } = await json(`/api/traces?${new URLSearchParams(where.map((each) => ['where', each]))}`)
+    return traces.map(({ id }) => id)
+  }
+  t.same(await tracesOf('db:5432/shop'), [traceId(1)])
+  t.same(await tracesOf('other:5432/shop'), [traceId(2)])
+  t.same(await tracesOf('pay.example:8080'), [traceId(1)])
+  t.same(await tracesOf('orders'), [traceId(2)])
+  t.same(await tracesOf('lonely = "one"'), [traceId(3)])
+})
+
+test('calls that failed are counted where they failed, and lead to the last trace', async (t) => {
+  const { send, json } = await startViewer(t)
+  for (const trace of [1, 2, 3]) {
+    const status = trace === 3 ? undefined : 2
+    await send([{ trace, kind: SERVER, ms: 30 }, { trace, id: 2, parent: 1, kind: CLIENT, ms: 20, attributes: HTTP }, { trace, id: 4, parent: 1, kind: CLIENT, status, attributes: PG }], { service: 'shop' })
+    await send([{ trace, id: 3, parent: 2, kind: SERVER, ms: 10, status }], { service: 'stock' })
+  }
+  const map = await json('/api/services')
+  t.same(picture(map), ['clients → shop  3', 'shop → db postgresql db:5432/shop  3 (2 failed)', 'shop → stock  3 (2 failed)'])
+  t.equal(map.edges.find(({ to }) => to === 'service:stock').failed, traceId(2))
+  t.match(map.nodes.find(({ id }) => id === 'service:stock'), { requests: 3, errors: 2 })
+  t.match(map.nodes.find(({ id }) => id === 'service:shop'), { requests: 3, errors: 0 }, 'the service that answered all the same has not failed')
+})
+
+test('messages go from the producer to the queue and from the queue to the consumer', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: PRODUCER, attributes: KAFKA }], { service: 'shop' })
+  await send([{ trace: 1, id: 3, parent: 2, kind: CONSUMER, attributes: { ...KAFKA, 'messaging.operation.type': 'process' } }], { service: 'mailer' })
+  await send([{ trace: 1, id: 4, parent: 2, kind: CONSUMER }], { service: 'terse' })
+  await send([{ trace: 1, id: 5, parent: 2, kind: CLIENT, attributes: { ...KAFKA, 'messaging.operation.type': 'receive' } }], { service: 'reader' })
+  await send([{ trace: 2, id: 1, kind: CONSUMER, attributes: { 'messaging.system': 'rabbitmq' } }], { service: 'alone' })
+  t.same(picture(await json('/api/services')), [
+    'clients → shop  1', 'messaging kafka orders → mailer  1', 'messaging kafka orders → reader  1', 'messaging kafka orders → terse  1', 'messaging rabbitmq rabbitmq → alone  1',
+    'shop → messaging kafka orders  1'
+  ])
+})
+
+test('both directions, circles and calls to itself', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }, { trace: 1, id: 5, parent: 4, kind: SERVER }], { service: 'a' })
+  await send([{ trace: 1, id: 3, parent: 2, kind: SERVER }, { trace: 1, id: 4, parent: 3, kind: CLIENT, attributes: HTTP }], { service: 'b' })
+  await send([{ trace: 2, kind: SERVER }, { trace: 2, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }, { trace: 2, id: 3, parent: 2, kind: SERVER }, { trace: 2, id: 4, parent: 3, kind: SERVER }], { service: 'c' })
+  t.same(picture(await json('/api/services')), ['a → b  1', 'b → a  1', 'c → c  1', 'clients → a  1', 'clients → c  1'])
+  // Spans whose parents go in a circle.
+  await send([{ trace: 3, id: 1, parent: 2, kind: CLIENT, attributes: HTTP }, { trace: 3, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }, { trace: 3, id: 3, parent: 3, kind: CLIENT, attributes: HTTP }], { service: 'd' })
+  t.ok((await json('/api/services')).nodes.some(({ name }) => name === 'd'))
+})
+
+test('the instances of a service are one node', async (t) => {
+  const { post, json } = await startViewer(t)
+  for (const [index, instance] of ['one', 'two', 'three'].entries()) {
+    const body = spansOf([{ trace: index + 1, kind: SERVER }, { trace: index + 1, id: 2, parent: 1, kind: CLIENT, attributes: PG }])
+    body.resourceSpans[0].resource.attributes.push({ key: 'service.instance.id', value: { stringValue: instance } })
+    await post('/v1/traces', encodeRequest(body), { 'content-type': 'application/x-protobuf' })
+  }
+  t.same(picture(await json('/api/services')), ['clients → shop  3', 'shop → db postgresql db:5432/shop  3'])
+})
+
+test('a call inside a call is how it is sent, and counts once', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([
+    { trace: 1, kind: SERVER, ms: 100 },
+    { trace: 1, id: 2, parent: 1, kind: CLIENT, at: 0, ms: 20, attributes: { 'db.system.name': 'elasticsearch', 'server.address': 'search' } },
+    { trace: 1, id: 3, parent: 2, kind: CLIENT, at: 1, ms: 18, attributes: { ...HTTP, 'server.address': 'search' } },
+    { trace: 1, id: 4, parent: 3, kind: CLIENT, at: 50, ms: 5, attributes: PG }, // in the callback of the call, after its end
+    { trace: 1, id: 5, parent: 1, kind: CLIENT, at: 60, ms: 5, name: 'a wrapper that names no target' },
+    { trace: 1, id: 6, parent: 5, kind: CLIENT, at: 61, ms: 3, attributes: HTTP },
+    { trace: 1, id: 7, parent: 1, kind: CLIENT, at: 70, ms: 8, name: 'GetStock', attributes: { 'rpc.system.name': 'grpc' } },
+    { trace: 1, id: 8, parent: 7, kind: CLIENT, at: 71, ms: 6, attributes: HTTP }
+  ], { service: 'shop' })
+  await send([{ trace: 1, id: 9, parent: 8, kind: SERVER, at: 72, ms: 4 }], { service: 'stock' })
+  const map = await json('/api/services')
+  t.same(picture(map), ['clients → shop  1', 'shop → db elasticsearch search  1', 'shop → db postgresql db:5432/shop  1', 'shop → host http stock:3001  1', 'shop → stock  1'])
+  t.equal(map.edges.find(({ to }) => to === 'service:stock').p50Ms, 8, 'as long as the outer call')
+})
+
+test('an internal span may be the caller, and a call that names no target is not on the map', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([{ trace: 1, kind: 1, name: 'cron' }, { trace: 1, id: 2, parent: 1, kind: CLIENT, name: 'something' }], { service: 'jobs' })
+  await send([{ trace: 1, id: 3, parent: 1, kind: SERVER }], { service: 'shop' })
+  await send([{ trace: 2, kind: 1, name: 'startup' }], { service: 'quiet' })
+  const map = await json('/api/services')
+  t.same(picture(map), ['jobs → shop  1'])
+  t.same(map.nodes.map(({ name, requests }) => [name, requests]).sort(), [['jobs', 1], ['quiet', 1], ['shop', 1]])
+})
+
+test('a server span that arrives late turns the host into its service', async (t) => {
+  const { send, json } = await startViewer(t)
+  await send([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }], { service: 'shop' })
+  t.same(picture(await json('/api/services')), ['clients → shop  1', 'shop → host http stock:3001  1'])
+  await send([{ trace: 1, id: 3, parent: 2, kind: SERVER }], { service: 'stock' })
+  t.same(picture(await json('/api/services')), ['clients → shop  1', 'shop → stock  1'])
+  await send([{ trace: 2, id: 3, parent: 2, kind: SERVER }], { service: 'stock' })
+  t.same(picture(await json('/api/services')), ['clients → shop  1', 'clients → stock  1', 'shop → stock  1'], 'its caller may still come')
+  await send([{ trace: 2, id: 2, kind: CLIENT, attributes: HTTP }], { service: 'shop' })
+  t.same(picture(await json('/api/services')), ['clients → shop  1', 'shop → stock  2'])
+})
+
+test('traces that were evicted are not counted, and nothing is kept of them', async (t) => {
+  const store = new TraceStore({ maxBytes: 200_000 })
+  const services = new Services(store)
+  const list = () => services.list(new URLSearchParams())
+  const add = (trace, service) => store.receive(encodeRequest(spansOf([{ trace, kind: SERVER }, { trace, id: 2, parent: 1, kind: CLIENT, attributes: PG }], service)))
+  add(1, 'old')
+  t.equal((await list()).nodes.length, 3)
+  for (let trace = 2; store.evicted.traces < 50; trace++) add(trace, 'new')
+  const map = await list()
+  t.same(map.nodes.map(({ name }) => name).sort(), ['clients', 'db:5432/shop', 'new'])
+  t.equal(map.edges.find(({ from }) => from === 'client').calls, store.size)
+  t.equal(services.keptCalls, store.size * 3)
+})
+
+test('rates are over the time in which requests came; from, to and last narrow the traces', async (t) => {
+  const { send, json } = await startViewer(t)
+  for (let nth = 0; nth < 61; nth++) await send([{ trace: nth + 1, kind: SERVER, at: nth * 1000, ms: nth }])
+  const all = await json('/api/services')
+  t.match([all.overMs, all.edges[0].calls, all.edges[0].perSecond], [60_000, 61, 1.017])
+  const part = await json(`/api/services?from=${START_MS + 10_000}&to=${START_MS + 29_000}`)
+  t.match(part.edges, [{ calls: 20, p50Ms: 19, p99Ms: 29, slowest: traceId(30) }])
+  const recent = await json('/api/services?last=15m')
+  t.match(recent, { nodes: [], edges: [], more: 0 })
+  t.equal((await json('/api/services?where=duration%20%3E%3D%2050ms')).edges[0].calls, 11, 'the filters of /api/traces, too')
+  for (const wrong of ['last=soon', 'from=9&to=1', 'side=left', 'where=%3D']) {
+    const { error } = await json(`/api/services?${wrong}`)
+    t.match(error, new RegExp(`^${wrong.split('=')[0]}`), wrong)
+  }
+})
+
+test('what a service depends on, and what depends on it', async (t) => {
+  const { send, json } = await startViewer(t)
+  const call = async (trace, from, to) => {
+    await send([{ trace, kind: SERVER }, { trace, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }], { service: from })
+    await send([{ trace, id: 3, parent: 2, kind: SERVER }], { service: to })
+  }
+  await call(1, 'web', 'shop')
+  await call(2, 'shop', 'stock')
+  await send([{ trace: 3, kind: SERVER }, { trace: 3, id: 2, parent: 1, kind: CLIENT, attributes: PG }], { service: 'stock' })
+  await send([{ trace: 4, kind: SERVER }, { trace: 4, id: 2, parent: 1, kind: CLIENT, attributes: PG }, { trace: 4, id: 3, parent: 1, kind: PRODUCER, attributes: KAFKA }], { service: 'reports' })
+  await send([{ trace: 4, id: 4, parent: 3, kind: CONSUMER, attributes: KAFKA }], { service: 'mailer' })
+  const names = async (query) => (await json(`/api/services?${query}`)).nodes.map(({ name }) => name).sort()
+  t.same(await names('of=service:shop&side=calls'), ['db:5432/shop', 'shop', 'stock'], 'directly and by what it calls')
+  t.same(await names('of=shop&side=callers'), ['clients', 'shop', 'web'], 'a service by its name')
+  t.same(await names('of=shop'), ['clients', 'db:5432/shop', 'shop', 'stock', 'web'])
+  t.same(await names(`of=${encodeURIComponent('db:postgresql db:5432/shop')}&side=callers`), ['clients', 'db:5432/shop', 'reports', 'shop', 'stock', 'web'])
+  t.same(await names('of=mailer&side=calls'), ['mailer', 'orders'], 'a consumer depends on its queue, and not on who writes to it')
+  t.same(await names(`of=${encodeURIComponent('messaging:kafka orders')}`), ['clients', 'mailer', 'orders', 'reports'])
+  t.same(await names('of=nobody'), [])
+})
+
+test('at most 200 nodes and 1,000 edges, the busiest; the calls of the others are counted', async (t) => {
+  const { send, json } = await startViewer(t)
+  const hosts = Array.from({ length: 3000 }, (_, nth) => ({ trace: 1, id: nth + 2, parent: 1, kind: CLIENT, attributes: { ...HTTP, 'server.address': `host-${nth}` } }))
+  await send([{ trace: 1, kind: SERVER }, ...hosts], { service: 'crawler' })
+  await send([{ trace: 2, kind: SERVER }, { trace: 2, id: 2, parent: 1, kind: CLIENT, attributes: PG }, { trace: 2, id: 3, parent: 1, kind: CLIENT, attributes: PG }], { service: 'shop' })
+  const map = await json('/api/services')
+  t.equal(map.nodes.length, 200)
+  t.ok(map.nodes.some(({ kind }) => kind === 'db'))
+  t.equal(map.edges.reduce((sum, { calls }) => sum + calls, 0) + map.more, 3004)
+  t.same(await json('/api/services?of=shop').then(({ nodes }) => nodes.map(({ name }) => name).sort()), ['clients', 'db:5432/shop', 'shop'])
+
+  for (let service = 0; service < 40; service++) {
+    await send(Array.from({ length: 41 }, (_, nth) => nth === 0
+      ? { trace: 10 + service, kind: SERVER }
+      : { trace: 10 + service, id: nth + 1, parent: 1, kind: CLIENT, attributes: { ...HTTP, 'server.address': `shared-${nth}` } }), { service: `s${service}` })
+  }
+  const wide = await json('/api/services?where=service%20~%20s')
+  t.ok(wide.edges.length <= 1000)
+  t.ok(wide.nodes.length <= 200)
+  t.equal(wide.edges.reduce((sum, { calls }) => sum + calls, 0) + wide.more, 40 + 40 * 40 + 3)
+})
+
+test('names of any kind are kept apart, cut, and stay on one line in texts', async (t) => {
+  const { send, json, port } = await startViewer(t)
+  const hostile = ['__proto__', 'constructor', 'client', 'service:shop', '\u001b[31mred', 'one\ntwo', '\u202etxt.exe', '<script>alert(1)</script>', 'x'.repeat(5000), '']
+  for (const [index, service] of hostile.entries()) {
+    await send([
+      { trace: index + 1, kind: SERVER },
+      { trace: index + 1, id: 2, parent: 1, kind: CLIENT, attributes: { 'db.system.name': service, 'server.address': service, 'server.port': service } },
+      { trace: index + 1, id: 3, parent: 1, kind: CLIENT, attributes: { 'url.full': `http://${service}/`, 'http.request.method': 'GET' } },
+      { trace: index + 1, id: 4, parent: 1, kind: CLIENT, attributes: { 'db.system.name': ['a', 'list'], 'messaging.system': true, 'server.port': 1.5 } }
+    ], { service })
+  }
+  const map = await json('/api/services')
+  t.equal(map.nodes.filter(({ kind }) => kind === 'service').length, hostile.length)
+  t.equal(new Set(map.nodes.map(({ id }) => id)).size, map.nodes.length)
+  t.ok(map.nodes.every(({ name, id }) => name.length <= 200 && id.length <= 700))
+  t.equal(map.nodes.find(({ kind }) => kind === 'client').requests, hostile.length)
+  const { stdout } = await runCommand(t, ['services', '--port', String(port)]).exit
+  // eslint-disable-next-line no-control-regex
+  t.notMatch(stdout.replaceAll('\n', ''), /[\u0000-\u001f\u202e]/)
+  t.match(stdout, /one\\u000atwo/)
+})
+
+test('light-trace services prints the map, or what one service depends on', async (t) => {
+  const { send, port } = await startViewer(t)
+  const run = async (...args) => (await runCommand(t, ['services', ...args, '--port', String(port)]).exit)
+  t.match(await run(), { code: 0, stdout: 'No trace has been received yet.\n' })
+  for (const trace of [1, 2]) {
+    await send([
+      { trace, kind: SERVER, at: trace * 10_000, ms: 50 }, { trace, id: 2, parent: 1, kind: CLIENT, ms: 20, attributes: HTTP },
+      { trace, id: 3, parent: 1, kind: CLIENT, ms: 4, status: trace === 1 ? 2 : 0, attributes: PG }
+    ], { service: 'shop' })
+    await send([{ trace, id: 6, parent: 2, kind: SERVER, ms: 10 }], { service: 'stock' })
+  }
+  const { stdout } = await run()
+  t.equal(stdout, `shop  service  2 requests  0.2/s  p50 50.0 ms  p99 50.0 ms
+  → postgresql db:5432/shop  2 calls  1 failed  0.2/s  p50 4.0 ms  p99 4.0 ms  slowest ${traceId(2)}  failed ${traceId(1)}
+  → stock  2 calls  0.2/s  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+  ← clients  2 calls  0.2/s  p50 50.0 ms  p99 50.0 ms  slowest ${traceId(2)}
+
+stock  service  2 requests  0.2/s  p50 10.0 ms  p99 10.0 ms
+  ← shop  2 calls  0.2/s  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+`)
+  const of = await run('stock')
+  t.match(of.stdout, /^stock {2}service/m)
+  t.notMatch(of.stdout, /postgresql/)
+  t.match(await run('nothing'), { code: 0, stdout: 'No trace has this service.\n' })
+  t.equal(JSON.parse((await run('shop', '--json')).stdout).nodes.length, 4)
+})

@@ -1,0 +1,39 @@
+'use strict'
+
+// The answer of GET /api/services as text.
+//
+//   shop  service  120 requests  3 failed  1.2/s  p50 7.0 ms  p99 40.0 ms
+//     → postgresql db:5432/shop  240 calls  2.4/s  p50 2.1 ms  p99 8.0 ms  slowest <trace id>
+//     ← clients  120 calls  3 failed  …  failed <trace id>
+
+const { rateText } = require('./rate')
+const { plural, safeText } = require('./safe-text')
+const { duration } = require('./text')
+
+function servicesText ({ nodes, edges, more, incomplete }, of) {
+  if (nodes.length === 0) return of === undefined ? 'No trace has been received yet.' : 'No trace has this service.'
+  const byId = new Map(nodes.map((node) => [node.id, node]))
+  const heads = nodes.filter(({ kind, id, name }) => kind === 'service' || id === of || name === of)
+  const parts = heads.map((node) => [
+    `${nameOf(node)}  ${node.kind}  ${plural(node.requests, 'request')}${figures(node)}`,
+    ...edges.filter(({ from }) => from === node.id).map((edge) => `  → ${callOf(edge, byId.get(edge.to))}`),
+    ...edges.filter(({ to, from }) => to === node.id && from !== to).map((edge) => `  ← ${callOf(edge, byId.get(edge.from))}`)
+  ].join('\n'))
+  if (more > 0) parts.push(`… and ${plural(more, 'call')} that ${more === 1 ? 'is' : 'are'} not shown`)
+  if (incomplete) parts.push('… of the newest traces only: there are more than could be read in time')
+  return parts.join('\n\n')
+}
+
+function nameOf ({ name, system }) {
+  return safeText(system === '' || system === name ? name || 'no name' : `${system} ${name}`)
+}
+
+function callOf (edge, node) {
+  return `${nameOf(node)}  ${plural(edge.calls, 'call')}${figures(edge)}${edge.slowest === null ? '' : `  slowest ${edge.slowest}`}${edge.failed === null ? '' : `  failed ${edge.failed}`}`
+}
+
+function figures ({ errors, perSecond, p50Ms, p99Ms }) {
+  return `${errors > 0 ? `  ${errors} failed` : ''}${p50Ms === null ? '' : `  ${rateText(perSecond)}  p50 ${duration(p50Ms)}  p99 ${duration(p99Ms)}`}`
+}
+
+module.exports = { servicesText }
