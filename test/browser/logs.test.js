@@ -67,7 +67,7 @@ inBrowser('a line has a panel with all its data, which its URL and the keyboard 
   t.pass()
 })
 
-inBrowser('the list of lines is live, can be filtered, and links to the request', async (t, viewer) => {
+inBrowser('the list of lines is live, can be filtered, and links to the request in the panel', async (t, viewer) => {
   const page = await viewer.open('/logs')
   await page.getByText('No line has been received yet').waitFor()
   const { traceId } = await orderWithLines(viewer)
@@ -75,9 +75,9 @@ inBrowser('the list of lines is live, can be filtered, and links to the request'
   const said = () => texts(page, '.log .what bdi:first-child')
   t.same(await said(), ['answered late', 'no stock', 'incoming'])
   await sendLogs(viewer.url, { at: Date.now(), text: 'of no request' })
-  await page.locator('div.log').waitFor()
+  await page.getByText('of no request').waitFor()
   t.same(await said(), ['of no request', 'answered late', 'no stock', 'incoming'])
-  await page.locator('a.log').nth(1).focus()
+  await page.locator('a.log').nth(2).focus()
   await sendLogs(viewer.url, { at: Date.now(), text: 'another' })
   await page.getByText('another').waitFor()
   t.match(await page.evaluate(() => document.activeElement.textContent), /no stock/, 'the focus stays')
@@ -87,6 +87,8 @@ inBrowser('the list of lines is live, can be filtered, and links to the request'
   await page.getByText('1 of 5 lines').waitFor()
   t.match(page.url(), /\/logs\?level=warn&q=stock$/)
   await page.locator('a.log').click()
+  await page.locator('.panel').getByRole('link', { name: 'Show in its trace' }).click()
+  await page.waitForURL(/\/traces\//)
   await page.locator('.panel').getByText('no stock').waitFor()
   t.match(page.url(), new RegExp(`/traces/${traceId}\\?span=l1`))
   await page.keyboard.press('4')

@@ -64,7 +64,7 @@ inBrowser('a route has its figures, its flame graph and its requests', async (t,
   t.match(await page.locator('.flame .box').first().getAttribute('aria-label'), /handler/i)
   await page.getByRole('button', { name: 'Show all' }).click()
   t.equal(await page.locator('.flame .box').count(), boxes.length)
-  for (const [link, address] of [['Slowest request', /\/traces\//], ['Slowest beside median', /\/compare\?a=/], ['All its requests', /\/\?route=/]]) {
+  for (const [link, address] of [['Slowest request', /\/traces\//], ['Compare slowest with median', /\/compare\?a=/], ['All its requests', /\/\?route=/]]) {
     await page.getByRole('link', { name: link }).click()
     await page.waitForURL(address)
     await page.goBack()
@@ -148,6 +148,6 @@ inBrowser('pages of unknown addresses link back', async (t, { open }) => {
   const route = await open('/routes?route=GET%20%2Fnone', { expectErrors: true })
   await route.getByText('No request of this route has arrived.').waitFor()
   const flame = await open('/flame?route=GET%20%2Fnone', { expectErrors: true })
-  await flame.getByText('No request of this route is held.').waitFor()
+  await flame.getByText('No request of this route is stored.').waitFor()
   t.equal(await flame.title(), 'GET /none · light-trace')
 })

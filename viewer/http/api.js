@@ -18,6 +18,7 @@ const FIRST_ROWS = 150
 const JSON_TYPE = 'application/json; charset=utf-8'
 const NDJSON = 'application/x-ndjson'
 
+const LINE_PATH = /^\/api\/logs\/(\d{1,15})$/
 const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
 
 class NotFound extends Error {}
@@ -59,6 +60,7 @@ class Api {
         if (this.#viewer.events.full) return sendError(response, 503, 'too many pages are open')
         return this.#viewer.events.open(request, response, query)
     }
+    if (LINE_PATH.test(path)) return sendJson(response, this.#line(Number(LINE_PATH.exec(path)[1]), query))
     const match = TRACE_PATH.exec(path)
     if (match === null) throw new NotFound('there is nothing at this address')
     return this.#trace(response, query, match)
@@ -156,6 +158,12 @@ class Api {
     return result
   }
 
+  #line (order, query) {
+    const line = this.#store.lines.at(order)
+    if (line === undefined) throw new NotFound('this line is not stored: it was never received, or it was evicted')
+    return { order, ...require('../views/log-lines').placeOf(line), span: line.spanId || null, ...require('../views/span-panel').linePanelOf(line, { full: query.has('full') }) }
+  }
+
   #routesOf (query) {
     const within = interval(query, Date.now())
     return within === null ? this.#routes.list() : require('../statistics/replay').routesWithin(this.#store, within, Date.now())
@@ -163,7 +171,7 @@ class Api {
 
   #exceptionsOf (query) {
     const within = interval(query, Date.now())
-    return within === null ? this.#exceptions.list() : require('../statistics/replay').exceptionsWithin(this.#store, within)
+    return within === null ? this.#exceptions.list() : require('../statistics/replay').exceptionsWithin(this.#store, within, Date.now())
   }
 
   #flame (query) {

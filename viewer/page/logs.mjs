@@ -3,10 +3,11 @@
 import { get, query } from './api.mjs'
 import { button, h, icon, say, scrolling } from './dom.mjs'
 import { LINE_HINTS, searchField } from './filter.mjs'
-import { clock, line, plural } from './text.mjs'
+import { linePanel } from './log-panel.mjs'
+import { logRows } from './log-rows.mjs'
+import { plural } from './text.mjs'
 
 const LOAD = 300
-const TEXT_MAX = 2000
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
 /** The level of a line, in the level's colour. */
@@ -23,10 +24,13 @@ export function levelSelect (value, changed, last) {
 
 export function logsView ({ app, host, params }) {
   const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
-  const elements = new Map() // by line, so that a line that stays keeps its focus
+  const shown = { every: params.get('every') ?? '', line: params.get('line') ?? '' }
   const found = h('span.quiet', null)
   const body = scrolling('Logs')
   const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
+  const panel = linePanel(() => show(''))
+  const list = logRows(body, { show, address: (line) => addressOf({ ...shown, line }) })
+  const switcher = button('Every line', switchEvery, { title: 'Show both lines that Fastify writes for a request' })
   const pauser = button('', pause, { class: 'with-icon' })
   let paused = false
   let loading = false
@@ -34,8 +38,9 @@ export function logsView ({ app, host, params }) {
   app.title('Logs')
   host.append(h('h1.sr', null, 'Logs'),
     h('div.tools', null, search.field,
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), pauser, search.chips), body)
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), switcher, pauser, search.chips), h('div.trace-body', null, body, panel.element))
   drawPauser()
+  drawSwitcher()
   load()
 
   return {
@@ -44,12 +49,36 @@ export function logsView ({ app, host, params }) {
     focus: () => body.focus(),
     close: search.close,
     live: (event) => !paused && ['logs', 'hello', 'greeting', 'reset'].includes(event) && load(),
-    key: (event) => event.key === 'p' && pause()
+    key: (event) => event.key === 'p' ? pause() : event.key === 'Escape' ? shown.line !== '' && show('') : list.key(event, shown.line !== '')
   }
 
   function changed () {
-    app.rename('/logs' + query(filter))
+    app.rename(addressOf(shown))
     load()
+  }
+
+  function addressOf (also) {
+    return '/logs' + query({ ...filter, ...also })
+  }
+
+  /** Shows a line in the panel, or closes the panel. @param {string} order of the line, or '' */
+  function show (order, other) {
+    if (order === '') list.focus(shown.line)
+    shown.line = order
+    panel.show(order, other)
+    list.mark(order)
+    app.rename(addressOf(shown))
+    return true
+  }
+
+  function switchEvery () {
+    shown.every = shown.every === '' ? '1' : ''
+    drawSwitcher()
+    changed()
+  }
+
+  function drawSwitcher () {
+    switcher.setAttribute('aria-pressed', String(shown.every !== ''))
   }
 
   function pause () {
@@ -81,28 +110,10 @@ export function logsView ({ app, host, params }) {
 
   function draw ({ lines, more, total, incomplete }) {
     found.textContent = `${more || incomplete ? `the newest ${lines.length}` : lines.length} of ${plural(total, 'line')}`
-    const shown = new Map(lines.map((each) => [`${each.order} ${each.row}`, each]))
     body.querySelector('.nothing')?.remove()
-    for (const [key, element] of elements) {
-      if (shown.has(key)) continue
-      element.remove()
-      elements.delete(key)
-    }
-    let next = body.firstChild
-    for (const [key, each] of shown) {
-      if (!elements.has(key)) elements.set(key, row(each))
-      if (elements.get(key) === next) next = next.nextSibling
-      else body.insertBefore(elements.get(key), next)
-    }
+    list.draw(lines, shown.every !== '')
+    if (shown.line !== '') panel.show(shown.line, list.otherOf(shown.line))
+    list.mark(shown.line)
     if (lines.length === 0) body.append(h('p.nothing', null, total === 0 ? 'No line has been received yet.' : 'No match.'))
   }
-}
-
-// The row of a line links to its trace if that is stored. Otherwise the row shows all of the text.
-function row ({ timeMs, level, text, rest, service, trace, row }) {
-  const href = row === null ? undefined : `/traces/${trace}${query({ span: row })}`
-  return h(href ? 'a.log' : 'div.log.whole', { href },
-    h('time.quiet', null, clock(timeMs)), levelMark(level),
-    h('span.what', null, h('bdi', null, line(text, TEXT_MAX)), ' ', h('bdi.quiet', null, line(rest, TEXT_MAX))),
-    h('bdi.whose.quiet', null, line(service, 60)))
 }

@@ -5,33 +5,33 @@ import { h, scrolling, table, viewHead } from './dom.mjs'
 import { bytes, count, line } from './text.mjs'
 
 const REASONS = {
-  evicted: 'its whole trace made room for newer ones',
-  trace_too_large: 'one trace may hold half of the memory',
-  ids: 'it came without valid ids',
+  evicted: 'removed with its whole trace to make room for newer traces',
+  trace_too_large: 'one trace may use half of the memory',
+  ids: 'it had no valid ids',
   malformed: 'the message could not be read',
-  too_large: 'the message was over 64 MiB',
+  too_large: 'the message was larger than 64 MiB',
   media_type: 'it was neither protobuf nor JSON',
   method: 'it was no call or path of OTLP',
   protocol: 'it was not gRPC, and came to the port for gRPC',
   connections: 'too many connections were open',
   encoding: 'its compression is unknown or broken',
-  busy: 'too many messages came at once',
-  aborted: 'the sender broke off',
+  busy: 'too many messages arrived at once',
+  aborted: 'the sender closed the connection early',
   origin: 'a web page of another origin sent it',
-  buffer_full: 'the app made spans faster than they could be sent'
+  buffer_full: 'the app created spans faster than it could send them'
 }
 
 const METRIC_REASONS = {
   series: 'there are 2,000 series, or no memory for more',
   malformed: 'the point breaks the rules of its kind, or is too large',
   not_finite: 'the value is infinite or not a number',
-  evicted: 'slots of 10 seconds that made room for newer ones'
+  evicted: 'slots of 10 seconds that were removed to make room for newer ones'
 }
 
 export function lostView ({ app, host }) {
   const body = scrolling('Lost', true)
   app.title('Lost')
-  host.append(viewHead('What was lost', 'Spans and log lines that were made and are not here, and spans that came late, twice or without their parent.'), body)
+  host.append(viewHead('What was lost', 'Spans and log lines that were created but are missing here, and spans that arrived late, twice or without their parent.'), body)
   load()
   return { follow: {}, live: (event, data) => ['stats', 'hello', 'greeting'].includes(event) && draw(data.stats ?? data) }
 
@@ -44,21 +44,21 @@ export function lostView ({ app, host }) {
       h('h2', null, 'In the viewer'),
       figures('In the viewer', [
         ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
-        ['Spans held', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
+        ['Spans stored', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
         ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
-        ['Log lines held', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
+        ['Log lines stored', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
         ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
-        ['Metrics held', `${count(stats.metrics.series)} series`, `of ${count(stats.metrics.points)} points received, ${bytes(stats.metrics.bytes)}`],
+        ['Metrics stored', `${count(stats.metrics.series)} series`, `of ${count(stats.metrics.points)} points received, ${bytes(stats.metrics.bytes)}`],
         ...reasons('Points and slots of metrics dropped', Object.values(stats.metrics.dropped).reduce((sum, number) => sum + number, 0), stats.metrics.dropped, METRIC_REASONS),
-        ['Traces that made room for newer ones', count(stats.evicted.traces), 'the oldest first, and whole'],
-        ['Spans that came after their trace had gone', count(stats.evicted.after), 'they start the trace again']
+        ['Traces removed to make room', count(stats.evicted.traces), 'the oldest first, always whole traces'],
+        ['Spans that arrived after their trace was removed', count(stats.evicted.after), 'they start the trace again']
       ]),
-      h('h2', null, 'On the way'),
-      figures('On the way', [
+      h('h2', null, 'On the way to the viewer'),
+      figures('On the way to the viewer', [
         ...reasons('Messages refused', stats.refused.requests, stats.refused.reasons),
-        ['Orphans', count(stats.orphans), 'spans held whose parent was not received'],
-        ['Late', count(stats.late), 'spans held that came over two seconds after their root'],
-        ['Duplicates', count(stats.duplicates), 'the same span received again, not kept']
+        ['Orphans', count(stats.orphans), 'stored spans whose parent was not received'],
+        ['Late', count(stats.late), 'stored spans that arrived more than two seconds after their root'],
+        ['Duplicates', count(stats.duplicates), 'spans that were received again and not stored']
       ]),
       ...stats.apps.flatMap((each) => [
         h('h2', null, 'In the app ', h('bdi', null, line(each.service, 60)), h('span.quiet', null, ` ${each.pid}`)),
@@ -80,5 +80,5 @@ function reasons (label, total, byReason, texts = REASONS) {
 }
 
 function figures (caption, rows) {
-  return table(caption, ['What', '#Number', ''], rows, { class: 'figures' })
+  return table(caption, ['What', '#Number', 'Explanation'], rows, { class: 'figures' })
 }

@@ -2,11 +2,11 @@
 
 import { get, query } from './api.mjs'
 import { flame } from './flame.mjs'
-import { button, fact, h, scrolling, viewHead } from './dom.mjs'
+import { button, fact, h, scrolling, table, viewHead } from './dom.mjs'
 import { heat, slotsOf } from './heat.mjs'
-import { count, duration, line, percent, plural, reasons, short } from './text.mjs'
+import { WAITS, WAIT_MEANINGS, count, duration, line, percent, plural, reasons, short } from './text.mjs'
 
-const COLUMNS = [['Route', 'route'], ['Service', 'service'], ['Requests', 'count'], ['Per second', 'perSecond'], ['Failed', 'errors'], ['p50', 'p50Ms'], ['p99', 'p99Ms'], ['Slowest', 'maxMs']]
+const COLUMNS = [['Route', 'route'], ['Service', 'service'], ['Requests', 'count'], ['Rate', 'perSecond'], ['Failed', 'errors'], ['p50', 'p50Ms'], ['p99', 'p99Ms'], ['Slowest', 'maxMs']]
 const TEXTS = new Set(['route', 'service'])
 
 export function routesView ({ app, host }) {
@@ -28,7 +28,7 @@ export function routesView ({ app, host }) {
 
   function draw () {
     const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has arrived yet.') : tableOf(), more())
+    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has arrived yet.') : tableOf(), more(), data.routes.some(({ slow }) => slow) ? legend() : '')
     if (focused !== null) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
   }
 
@@ -37,13 +37,13 @@ export function routesView ({ app, host }) {
     return h('table.wide-table.routes', null, h('caption.sr', null, 'Routes'),
       h('thead', null, h('tr', null,
         COLUMNS.map(([label, key]) => h('th', { scope: 'col', class: `${TEXTS.has(key) ? '' : 'num'} k-${key}`, 'aria-sort': key === by ? (down ? 'descending' : 'ascending') : undefined },
-          button(label, () => { down = key === by ? !down : !TEXTS.has(key); by = key; draw() }, { class: 'sort', 'data-key': `sort ${key}` }))),
+          button(key === 'perSecond' ? rateLabel(data) : label, () => { down = key === by ? !down : !TEXTS.has(key); by = key; draw() }, { class: 'sort', 'data-key': `sort ${key}` }))),
         h('th', { scope: 'col', class: 'k-heat' }, `Latency, ${span(data)}`), h('th', { scope: 'col', class: 'k-to' }, 'Show'))),
       h('tbody', null, sorted.map((route) => h('tr', null, cellsOf(route, data)))))
   }
 
   function more () {
-    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'request')} of further routes not counted.`) : ''
+    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'request')} of other routes ${data.more === 1 ? 'was' : 'were'} not counted.`) : ''
   }
 }
 
@@ -53,13 +53,37 @@ function cellsOf (route, data) {
     h('th', { scope: 'row', class: 'k-route' }, h('a', { href: addressOf('/routes', route), 'data-key': `route ${route.service} ${route.route}` }, ...nameOf(route))),
     h('td.k-service', null, h('bdi', null, line(route.service || 'no name', 60))),
     num('count', count(route.count)),
-    num('perSecond', route.perSecond < 10 ? route.perSecond.toFixed(1) : count(route.perSecond)),
+    num('perSecond', rate(route.perSecond)),
     num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
-    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', { title: 'Slow requests by what they waited for longest' }, reasons(route.slow))]),
+    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', null, `Slow: ${reasons(route.slow)}`)]),
     h('td.k-heat', null, heat(route, data)),
     h('td.k-to', null, ways(route))
+  ]
+}
+
+/** 12.5 / s, or 3 / min for less than one in a second. */
+export function rate (perSecond) {
+  if (perSecond >= 1) return `${perSecond < 9.95 ? perSecond.toFixed(1) : count(perSecond)} / s`
+  const perMinute = Math.round(perSecond * 60)
+  return perMinute === 0 && perSecond > 0 ? '< 1 / min' : `${perMinute} / min`
+}
+
+function rateLabel ({ isNarrowed }) {
+  return isNarrowed ? 'Rate' : 'Rate, last minute'
+}
+
+// What the reasons in the column Slowest mean.
+function legend () {
+  return h('p.slow-legend', null, 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', null, name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
+}
+
+function slowTable (slow) {
+  return [
+    h('h2', null, 'Slow requests'),
+    h('p.sub', null, 'By what took most of their time.'),
+    table('Slow requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean), { class: 'figures' })
   ]
 }
 
@@ -138,16 +162,17 @@ function routeFacts (route, data) {
   const to = (label, id) => id !== null && h('a', { class: 'button', href: `/traces/${encodeURIComponent(id)}` }, label)
   return [
     h('dl.facts.big', null,
-      fact('Requests', count(route.count)), fact('Per second', route.perSecond.toFixed(1)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
-      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)), route.slow && fact('Slow by', reasons(route.slow)),
-      route.repeats && fact('One after the other', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${shape} (one call would save ${duration(savedMs)} at most)`).join(' · '))),
+      fact('Requests', count(route.count)), fact(rateLabel(data), rate(route.perSecond)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
+      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)),
+      route.repeats && fact('Repeated calls', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${line(shape, 200)}, one after the other: a single call could save up to ${duration(savedMs)}`).join(' · '))),
     h('div.actions', null, [
       to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
-      route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Slowest beside median'),
+      route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Compare slowest with median'),
       h('a', { class: 'button', href: requestsOf(route) }, 'All its requests')
     ].filter(Boolean)),
     h('h2', null, `Latency, ${span(data)}`),
-    scale(data, heat(route, data, { width: Math.min(720, document.getElementById('main').clientWidth - 110), height: 120 }))
+    scale(data, heat(route, data, { width: Math.min(720, document.getElementById('main').clientWidth - 110), height: 120 })),
+    ...(route.slow ? slowTable(route.slow) : [])
   ]
 }
 
@@ -161,6 +186,6 @@ async function flameOf (route, service, interval) {
   try {
     return [flame(await get('/api/routes/flame', { route, service, ...interval }))]
   } catch (error) {
-    return [h('p.quiet', null, error.status === 404 ? 'No request of this route is held.' : error.message)]
+    return [h('p.quiet', null, error.status === 404 ? 'No request of this route is stored.' : error.message)]
   }
 }

@@ -61,7 +61,7 @@ function logLine (record, row, closer, whole, show) {
   ]
 }
 
-function title (heading, closer) {
+export function title (heading, closer) {
   return h('div.title', null, heading, closer)
 }
 
@@ -123,13 +123,13 @@ function notes (span, row, show) {
   ].filter(Boolean)
 }
 
-function section (name, size, content, dropped = 0, open = true) {
+export function section (name, size, content, dropped = 0, open = true) {
   return h('details', { open }, h('summary', null, h('h3', null, name), size === undefined ? '' : h('span.quiet', null, ` ${count(size)}`)),
     content,
     dropped > 0 && h('p.remark', null, `${count(dropped)} more ${dropped === 1 ? 'was' : 'were'} dropped before the span was sent.`))
 }
 
-function attributes (list, caption, whole, filter = false) {
+export function attributes (list, caption, whole, filter = false) {
   if (list.length === 0) return h('p.quiet', null, 'None')
   return h('table.attributes', null, h('caption.sr', null, caption), h('tbody', null, list.map((each, index) => {
     const text = textOf(each.value)
@@ -141,7 +141,7 @@ function attributes (list, caption, whole, filter = false) {
   })))
 }
 
-function value ({ value, cut }, whole) {
+export function value ({ value, cut }, whole) {
   const text = textOf(value)
   if (text === '') return h('span.quiet', null, 'empty')
   const shown = block(text, VALUE_SHOWN)

@@ -3,7 +3,7 @@
 // Groups the same exception of many traces into one row.
 
 const { createHash } = require('node:crypto')
-const { STATUS_ERROR } = require('../otlp/names')
+const { KIND_SERVER, STATUS_ERROR } = require('../otlp/names')
 const { isRequest } = require('../store/trace')
 const { OF_REQUEST, summaryOf } = require('../store/summary')
 
@@ -12,6 +12,9 @@ const TRACES_SHOWN = 20
 const TRACES_REMEMBERED = 100
 const PER_TRACE_MAX = 16
 const STACK_LINES_MAX = 200
+const LEVELS_MAX = 1000 // between a span and its request
+const SLOT_MS = 10_000
+const SLOTS_MAX = 60
 
 // Decides which error of a trace is shown as its reason. An error with a message ranks highest, then an error of the request itself, then
 // an error of a span that failed.
@@ -26,12 +29,14 @@ class Exceptions {
   #unexplained = new Map() // trace → the failure of one of its spans without an exception, until the whole OTLP request is read
   #store
   #now
+  #slotMs
   more = 0
   version = 0
 
-  constructor (store, { now = Date.now } = {}) {
+  constructor (store, { now = Date.now, slotMs = SLOT_MS } = {}) {
     this.#store = store
     this.#now = now
+    this.#slotMs = slotMs
     store.on('span', (trace, span, facts) => {
       for (const { atMs, ...exception } of facts.exceptions ?? []) {
         this.#propose(trace, span, { ...exception, type: exception.type || 'Error', atMs: atMs || endOf(span), recorded: true })
@@ -43,15 +48,15 @@ class Exceptions {
     // A failure without an exception is counted only now, because a later span in the same OTLP request may have recorded the exception.
     store.on('change', (trace) => {
       const failure = this.#unexplained.get(trace)
-      if (failure === undefined) return
       this.#unexplained.delete(trace)
-      if (trace.faults === null) trace.reason.exception = this.#count(trace, failure)
+      if (failure !== undefined && trace.faults === null) trace.reason.exception = this.#count(trace, failure)
+      if (trace.faults !== null) this.#findAnswers(trace)
     })
   }
 
   #propose (trace, span, { type, message, stack, atMs, recorded }) {
     const rank = (message !== '' && HAS_MESSAGE) + (isRequest(span) && OF_REQUEST) + (span.status === STATUS_ERROR && HAS_FAILED)
-    const fault = { service: span.origin.service, type, message, stack, atMs, recorded }
+    const fault = { span, service: span.origin.service, type, message, stack, atMs, recorded }
     const key = recorded ? this.#recorded(trace, fault) : trace.faults?.[0].key
     if ((rank & (OF_REQUEST | HAS_FAILED)) === 0) return // the exception was caught: its span did not fail and is not a request
     const { reason } = trace
@@ -73,33 +78,52 @@ class Exceptions {
 
   // Removes the count of a failure without an exception, when another span of the same trace brings the exception.
   #takeBack (trace) {
-    const [{ key }] = trace.faults
+    const [{ key, slot }] = trace.faults
     trace.faults = null
     const group = this.#groups.get(key)
     if (group === undefined || !group.orders.includes(trace.order)) return
     group.orders = group.orders.filter((order) => order !== trace.order)
+    if (group.slots.has(slot)) group.slots.set(slot, group.slots.get(slot) - 1)
     if (--group.count === 0) this.#groups.delete(key)
   }
 
+  // The request that recorded an exception may arrive later than the exception.
+  #findAnswers (trace) {
+    for (const { key, span } of trace.faults) {
+      const group = this.#groups.get(key)
+      const request = requestOf(trace, span)
+      if (group === undefined || request === undefined) continue
+      const failed = request.status === STATUS_ERROR
+      if (group.failed === true && !failed) continue
+      const status = request.kind === KIND_SERVER && request.code !== 0 ? request.code : null
+      if (group.status !== status || group.failed !== failed) this.version++
+      group.status = status
+      group.failed = failed
+    }
+  }
+
   #count (trace, fault) {
-    const { service, type, message, stack, atMs, recorded } = fault
+    const { span, service, type, message, stack, atMs, recorded } = fault
+    const slot = Math.floor(this.#now() / this.#slotMs)
     const frame = frameOf(stack)
     const same = sameOf(fault)
     const key = hash(`${service}\n${same}\n${frame}\n${recorded}`)
     trace.faults ??= []
     if (trace.faults.length < PER_TRACE_MAX) {
-      trace.faults.push({ key, same, recorded })
+      trace.faults.push({ key, same, recorded, span, slot })
       trace.bytes += FAULT_BYTES
     }
     this.version++
     const group = this.#groups.get(key) ??
-      { key, type, message: null, frame, service, count: 0, firstMs: Infinity, lastMs: 0, orders: [], stack: null, recorded }
+      { key, type, message: null, frame, service, status: null, failed: null, count: 0, firstMs: Infinity, lastMs: 0, slots: new Map(), orders: [], stack: null, recorded }
     const at = atMs > 0 ? atMs : this.#now()
     group.message = message || null
     group.stack = stack || null
     group.firstMs = Math.min(group.firstMs, at)
     group.lastMs = Math.max(group.lastMs, at)
     group.count++
+    group.slots.set(slot, (group.slots.get(slot) ?? 0) + 1)
+    if (group.slots.size > SLOTS_MAX) for (const old of group.slots.keys()) if (old <= slot - SLOTS_MAX) group.slots.delete(old)
     group.orders.push(trace.order)
     if (group.orders.length > 2 * TRACES_REMEMBERED) group.orders = group.orders.slice(-TRACES_REMEMBERED)
     this.#groups.delete(key)
@@ -113,13 +137,24 @@ class Exceptions {
 
   /** The answer of GET /api/exceptions. */
   list () {
-    return { exceptions: [...this.#groups.values()].reverse().map((group) => this.#row(group)), more: this.more }
+    const nowMs = this.#now()
+    const current = Math.floor(nowMs / this.#slotMs)
+    return { nowMs, slotMs: this.#slotMs, exceptions: [...this.#groups.values()].reverse().map((group) => this.#row(group, current)), more: this.more }
   }
 
-  #row ({ orders, ...row }) {
+  #row ({ orders, slots, failed, ...row }, current) {
     const held = orders.slice(-TRACES_REMEMBERED).reverse().map((order) => this.#store.at(order)).filter((trace) => trace !== undefined)
     const route = held.length === 0 ? null : summaryOf(held[0]).route ?? summaryOf(held[0]).name
-    return { ...row, route, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
+    const histogram = [...slots].filter(([slot, count]) => slot > current - SLOTS_MAX && count > 0).map(([slot, count]) => ({ atMs: slot * this.#slotMs, count }))
+    return { ...row, failed: failed ?? true, route, histogram, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
+  }
+}
+
+/** The request or message that a span belongs to, or undefined if it was not received. */
+function requestOf (trace, span) {
+  for (let level = 0; level < LEVELS_MAX && span !== undefined; level++) {
+    if (isRequest(span)) return span
+    span = trace.find(span.parent)
   }
 }
 

@@ -22,22 +22,28 @@ async function routesWithin (store, within, nowMs) {
   const firstMs = traces.length === 0 ? nowMs : startOf(traces[0])
   const toMs = Math.min(within.toMs, nowMs)
   const seconds = Math.max(1, (toMs - (within.fromMs || firstMs)) / 1000)
-  const slotMs = Math.max(SLOT_MIN_MS, Math.ceil((toMs - firstMs) / SLOTS / SLOT_MIN_MS) * SLOT_MIN_MS)
   const replay = new Replay(store)
-  const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs })
+  const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs: slotOf(firstMs, toMs) })
   await replay.run(traces)
   replay.nowMs = toMs
   const answer = statistics.list()
-  for (const route of answer.routes) route.perSecond = rounded(route.count / seconds)
+  for (const route of answer.routes) route.perSecond = rounded(route.count / seconds) || route.count / seconds // a low rate is not zero
   return answer
 }
 
 /** The answer of GET /api/exceptions for an interval. */
-async function exceptionsWithin (store, within) {
+async function exceptionsWithin (store, within, nowMs) {
+  const traces = (await tracesWithin(store, within)).filter(({ faults, errors }) => faults !== null || errors > 0)
+  const toMs = Math.min(within.toMs, nowMs)
   const replay = new Replay(store)
-  const exceptions = new Exceptions(replay, { now: () => replay.nowMs })
-  await replay.run((await tracesWithin(store, within)).filter(({ faults, errors }) => faults !== null || errors > 0), new SpanFacts())
+  const exceptions = new Exceptions(replay, { now: () => replay.nowMs, slotMs: slotOf(traces.length === 0 ? toMs : startOf(traces[0]), toMs) })
+  await replay.run(traces, new SpanFacts())
+  replay.nowMs = toMs
   return exceptions.list()
+}
+
+function slotOf (firstMs, toMs) {
+  return Math.max(SLOT_MIN_MS, Math.ceil((toMs - firstMs) / SLOTS / SLOT_MIN_MS) * SLOT_MIN_MS)
 }
 
 async function tracesWithin (store, within) {

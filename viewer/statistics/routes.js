@@ -11,7 +11,7 @@ const { waitsOf, longestWait, WAITS } = require('../views/waits')
 const BUCKETS_MS = [0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]
 const SLOT_MS = 10_000
 const SLOTS_MAX = 60
-const RATE_SLOTS = 6
+const RATE_SECONDS = 60
 const RING_MAX = 1000
 const ROUTES_MAX = 500
 const REPEATS_MAX = 10 // shapes of repeated calls for each route
@@ -89,6 +89,7 @@ class Route {
     this.errors = 0
     this.firstMs = 0
     this.lastMs = 0
+    this.lastMinute = new LastMinute()
     this.ring = [] // requests as { durationMs, order, place, failed }. Not their traces, which may be evicted.
     this.repeats = new Map() // shape → { shape, requests, calls, savedMs }
     this.slow = null // number of requests for each longest wait
@@ -101,6 +102,7 @@ class Route {
     this.ring[this.total++ % RING_MAX] = { durationMs: span.durationMs, order, place, failed }
     this.errors += failed
     this.lastMs = now
+    this.lastMinute.add(now)
     const waits = waitsOf(span)
     if (waits !== undefined) (this.slow ??= WAITS.map(() => 0))[longestWait(waits)]++
     this.#slot(now, span.durationMs, failed)
@@ -157,14 +159,11 @@ class Route {
     }
   }
 
+  // Few requests are counted as they are. The rate of many is right from the first seconds on.
   #perSecond (now) {
-    const current = Math.floor(now / this.slotMs)
-    let requests = 0
-    for (const [number, counts] of this.slots) {
-      if (number > current - RATE_SLOTS) requests += sum(counts) - counts[counts.length - 1]
-    }
-    const windowMs = now - Math.max((current - RATE_SLOTS + 1) * this.slotMs, this.firstMs)
-    return Math.round(requests / Math.max(1, windowMs / 1000) * 100) / 100
+    const requests = this.lastMinute.total(now)
+    const seconds = requests < RATE_SECONDS ? RATE_SECONDS : Math.min(RATE_SECONDS, Math.max(1, (now - this.firstMs) / 1000))
+    return Math.round(requests / seconds * 1e4) / 1e4
   }
 
   #histogram (now) {
@@ -196,6 +195,28 @@ class Route {
       const trace = store.at(request.order)
       if (trace !== undefined) yield { ...request, trace }
     }
+  }
+}
+
+/** Counts by the second. */
+class LastMinute {
+  #counts = new Uint32Array(RATE_SECONDS)
+  #newest = 0 // the second of the last count
+
+  add (now) {
+    this.#moveTo(now)
+    this.#counts[this.#newest % RATE_SECONDS]++
+  }
+
+  total (now) {
+    this.#moveTo(now)
+    return sum(this.#counts)
+  }
+
+  #moveTo (now) {
+    const second = Math.floor(now / 1000)
+    for (let passed = Math.max(this.#newest, second - RATE_SECONDS) + 1; passed <= second; passed++) this.#counts[passed % RATE_SECONDS] = 0
+    if (second > this.#newest) this.#newest = second
   }
 }
 

@@ -47,6 +47,12 @@ class Lines {
   get size () { return this.#all.size }
   newestFirst () { return [...this.#all].reverse() }
 
+  /** The line with this `order`, if it is still stored. */
+  at (order) {
+    for (const line of this.#all) if (line.order === order) return line
+    return undefined
+  }
+
   /** @throws Malformed */
   read (bytes, from, to, now) {
     const facts = recordFacts(bytes, from, to)

@@ -6,6 +6,8 @@ const { plain } = require('../otlp/attributes')
 const { levelName } = require('../otlp/log-record')
 
 const TEXT_MAX = 2000
+const REQUEST_ID_MAX = 200
+const NONE = { type: 'empty', value: null }
 const STACK = 'exception.stacktrace'
 const MESSAGE = 'exception.message'
 
@@ -52,36 +54,79 @@ function withLines (trace, nodes) {
   return all
 }
 
-/** @returns {{ level: string, text: string, rest: string }} `rest`: the attributes as `key=value`, without the stack. `text` and `rest` are cut and untrusted */
+/**
+ * @returns {{ level: string, text: string, rest: string }} `rest`: the attributes as `key=value`, without the stack and with rounded numbers.
+ *   `text` and `rest` are cut and untrusted
+ */
 function lineText (line) {
-  const { body, attributes, eventName } = line.read()
+  return textOfRecord(line, line.read())
+}
+
+function textOfRecord (line, { body, attributes, eventName }) {
   const type = attributes.find(({ key }) => key === 'exception.type')?.value
   const message = attributes.find(({ key }) => key === MESSAGE)?.value
   const text = textOf(body) || (message === undefined ? eventName : `${type}: ${message}`)
   let rest = ''
   for (const attribute of attributes) {
     if (attribute.key === STACK || (attribute.key === MESSAGE && attribute.value === text) || rest.length > TEXT_MAX) continue
-    rest += `${rest === '' ? '' : ' '}${attribute.key}=${textOf(attribute)}`
+    rest += `${rest === '' ? '' : ' '}${attribute.key}=${isResponseTime(attribute) ? `${roundedMs(attribute.value)} ms` : textOf(attribute)}`
   }
   return { level: levelName(line.severity), text: text.slice(0, TEXT_MAX), rest: rest.slice(0, TEXT_MAX) }
 }
 
 function textOf (attribute) {
   const value = plain(attribute)
-  return typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value)
+  return typeof value === 'string' ? value : value === null ? '' : JSON.stringify(value, roundedNumber)
+}
+
+function roundedNumber (key, value) {
+  if (typeof value !== 'number' || Number.isInteger(value)) return value
+  return Math.abs(value) < 1e6 ? Number(value.toPrecision(6)) : Math.round(value)
+}
+
+function isResponseTime ({ key, value }) {
+  return key === 'responseTime' && typeof value === 'number'
+}
+
+function roundedMs (ms) {
+  return ms < 100 ? Number(ms.toPrecision(3)) : Math.round(ms)
 }
 
 /** One line in the answer of GET /api/logs. */
 function lineJson (line) {
-  const { trace } = line
+  const record = line.read()
   return {
     order: line.order,
     timeMs: line.timeMs,
-    ...lineText(line),
+    ...textOfRecord(line, record),
     service: line.origin.service,
-    trace: line.traceId || null,
-    row: trace === null ? null : `l${line.index}`
+    ...placeOf(line),
+    request: requestOf(line, record)
   }
 }
 
-module.exports = { withLines, lineText, lineJson }
+/** The trace of a line, and its row there. */
+function placeOf (line) {
+  return { trace: line.traceId || null, row: line.trace === null ? null : `l${line.index}` }
+}
+
+/**
+ * What Fastify's line about the start or the end of a request says, or undefined for all other lines.
+ * @returns {{ of: string, method: string, url: string } | { of: string, status: number, durationMs: number } | undefined} `of`: the same in both lines
+ */
+function requestOf (line, { body, attributes }) {
+  if (body.value !== 'incoming request' && body.value !== 'request completed') return undefined
+  const valueOf = (key) => plain(attributes.find((each) => each.key === key) ?? NONE)
+  const id = valueOf('reqId')
+  if (typeof id !== 'string') return undefined
+  const of = `${line.origin.service} ${line.traceId} ${id.slice(0, REQUEST_ID_MAX)}`
+  if (body.value === 'incoming request') {
+    const { method, url } = valueOf('req') ?? {}
+    return typeof method === 'string' && typeof url === 'string' ? { of, method: method.slice(0, TEXT_MAX), url: url.slice(0, TEXT_MAX) } : undefined
+  }
+  const status = valueOf('res')?.statusCode
+  const durationMs = valueOf('responseTime')
+  return typeof status === 'number' && typeof durationMs === 'number' ? { of, status, durationMs } : undefined
+}
+
+module.exports = { withLines, lineText, lineJson, placeOf }

@@ -56,7 +56,7 @@ function panelOf (trace, stored, { full = false, editor = null, isHeld }) {
   }
 }
 
-/** GET /api/traces/<id>/lines/<row>: everything about one log line. */
+/** GET /api/traces/<id>/lines/<row>, GET /api/logs/<order>: everything about one log line. */
 function linePanelOf (line, { full = false } = {}) {
   const record = line.read()
   const scope = readScope(line.origin.scope)

@@ -1,0 +1,123 @@
+// The rows of the log page, newest first. Fastify writes a line when a request arrives and another when it is answered: these two are one row.
+
+import { button, h, icon } from './dom.mjs'
+import { levelMark } from './logs.mjs'
+import { clock, duration, line } from './text.mjs'
+
+const TEXT_MAX = 2000
+
+/**
+ * @param {HTMLElement} body
+ * @param {{ show: (order: string, other?: string) => void, address: (order: string) => string }} options `other`: the order of the first line, if the
+ *   row is of two
+ */
+export function logRows (body, { show, address }) {
+  const rows = new Map() // by orders, so that a row that stays keeps its focus
+
+  return { draw, mark, key, focus: (order) => linkOf(order)?.focus(), otherOf: (order) => [...rows.values()].find((row) => row.order === order)?.other }
+
+  function draw (lines, every) {
+    const wanted = new Map((every ? lines.map((each) => ({ line: each })) : folded(lines)).map((each) => [`${each.line.order} ${each.line.row} ${each.first?.order}`, each]))
+    const focused = body.contains(document.activeElement) ? document.activeElement.dataset.order : undefined
+    for (const [key, { element }] of rows) {
+      if (wanted.has(key)) continue
+      element.remove()
+      rows.delete(key)
+    }
+    let next = body.firstChild
+    for (const [key, each] of wanted) {
+      if (!rows.has(key)) rows.set(key, rowOf(each))
+      const { element } = rows.get(key)
+      if (element === next) next = next.nextSibling
+      else body.insertBefore(element, next)
+    }
+    if (focused !== undefined && document.activeElement === document.body) linkOf(focused)?.focus()
+  }
+
+  function rowOf ({ line: last, first }) {
+    const order = String(last.order)
+    if (first === undefined) return { order, element: h('div.log-row', null, link(last, textOf(last))) }
+    const other = String(first.order)
+    const both = h('div.both', { hidden: true })
+    const name = line(`${first.request.method} ${first.request.url}`, 120)
+    const twist = button(icon('play'), () => {
+      both.hidden = !both.hidden
+      both.replaceChildren(...both.hidden ? [] : [link(last, textOf(last), other), link(first, textOf(first))])
+      twist.setAttribute('aria-expanded', String(!both.hidden))
+    }, { class: 'bare', 'aria-expanded': 'false', 'aria-label': `Both lines of ${name}` })
+    return { order, other, element: h('div.log-row', null, twist, link(last, requestText(first.request, last.request), other), both) }
+  }
+
+  function link (each, content, other) {
+    const order = String(each.order)
+    return h('a.log', { href: address(order), 'data-order': order, 'data-other': other, onclick: (event) => opened(event, order, other) },
+      h('time.quiet', null, clock(each.timeMs)), levelMark(each.level), h('span.what', null, content), h('bdi.whose.quiet', null, line(each.service, 60)))
+  }
+
+  // Without this, the page would open its address again, and scroll to the top.
+  function opened (event, order, other) {
+    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    event.preventDefault()
+    event.stopPropagation()
+    show(order, other)
+  }
+
+  /** The row that has a line: its own row, or the row of the request. */
+  function linkOf (order) {
+    return body.querySelector(`[data-order="${CSS.escape(order)}"], [data-other="${CSS.escape(order)}"]`)
+  }
+
+  function mark (order) {
+    for (const each of body.querySelectorAll('[aria-current]')) each.removeAttribute('aria-current')
+    if (order !== '') linkOf(order)?.setAttribute('aria-current', 'true')
+  }
+
+  /** The arrow keys move between rows, and expand those of two lines. The panel follows. */
+  function key ({ key }, follow) {
+    if (document.activeElement.closest('.panel')) return false
+    const links = [...body.querySelectorAll('.log')]
+    const index = links.indexOf(document.activeElement.closest('.log'))
+    const direction = { ArrowDown: 1, ArrowUp: -1 }[key]
+    if (direction !== undefined) {
+      const next = links[Math.max(0, Math.min(links.length - 1, index + direction))]
+      next?.focus()
+      if (follow && next !== undefined) show(next.dataset.order, next.dataset.other)
+      return true
+    }
+    const twist = document.activeElement.closest('.log-row')?.querySelector('[aria-expanded]')
+    if (!['ArrowLeft', 'ArrowRight'].includes(key) || !body.contains(twist)) return false
+    if ((twist.getAttribute('aria-expanded') === 'true') === (key === 'ArrowLeft')) {
+      if (document.activeElement.closest('.both')) twist.focus()
+      twist.click()
+    }
+    return true
+  }
+}
+
+// Each end of a request with the nearest start before it. Lines of a request that has only one of the two stay as they are.
+function folded (lines) {
+  const starts = new Map()
+  const firsts = new Map() // by the order of the last line
+  for (const each of lines.toReversed()) {
+    const { request } = each
+    if (request === undefined) continue
+    if (!starts.has(request.of)) starts.set(request.of, [])
+    if (request.method !== undefined) starts.get(request.of).push(each)
+    else if (starts.get(request.of).length > 0) firsts.set(each.order, starts.get(request.of).pop())
+  }
+  const hidden = new Set([...firsts.values()].map(({ order }) => order))
+  return lines.filter(({ order }) => !hidden.has(order)).map((each) => ({ line: each, first: firsts.get(each.order) }))
+}
+
+function textOf ({ text, rest }) {
+  return [h('bdi', null, line(text, TEXT_MAX)), ' ', h('bdi.quiet', null, line(rest, TEXT_MAX))]
+}
+
+function requestText ({ method, url }, { status, durationMs }) {
+  return [h('span.method', null, line(method, 12)), ' ', h('bdi', null, line(url, TEXT_MAX)), ' ', statusMark(status), ' ', h('span.took', null, duration(durationMs))]
+}
+
+/** An HTTP status, in the colour of its class. */
+export function statusMark (status) {
+  return h('span', { class: `code c${Math.floor(status / 100)}`, 'aria-label': `status ${status}`, role: 'img' }, line(status, 10))
+}
