@@ -2,7 +2,7 @@
 
 // Everything under /api/. ../api.md describes it.
 
-const { integer, required } = require('../store/parameters')
+const { integer, oneOf, required } = require('../store/parameters')
 const { filterOf, lineFilterOf } = require('../store/search')
 const { summaryOf } = require('../store/summary')
 
@@ -19,7 +19,7 @@ const FIRST_ROWS = 150
 const JSON_TYPE = 'application/json; charset=utf-8'
 const NDJSON = 'application/x-ndjson'
 
-const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
+const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|statistics|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
 
 class NotFound extends Error {}
 
@@ -69,6 +69,10 @@ class Api {
         return send(response, 200, JSON_TYPE, otlpText(trace.spans, trace.lines), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
       }
       case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace, integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER)))
+      case 'statistics': {
+        const { statisticsOf, BY } = require('../views/trace-statistics')
+        return sendJson(response, statisticsOf(trace, oneOf(query, 'by', BY)))
+      }
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
       case 'text': {
         const { textOf } = require('../views/text')
