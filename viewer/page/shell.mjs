@@ -13,6 +13,7 @@ const KEYS = [
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
+  ['s', 'Statistics of the trace, waterfall'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
   ['1 2 3 4', 'Requests, routes, exceptions, logs'],

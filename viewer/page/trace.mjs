@@ -6,6 +6,7 @@ import { levelSelect } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
+import { statistics } from './statistics.mjs'
 import { waterfall } from './waterfall.mjs'
 import { bytes, clock, duration, line, plural } from './text.mjs'
 
@@ -25,6 +26,7 @@ export function traceView ({ app, host, id, params }) {
   const find = h('input', { type: 'search', placeholder: 'Find a span or line', 'aria-label': 'Find a span or a line in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => found.replaceChildren(fall.find(find.value)), onkeydown: findKey })
   const found = h('span', { class: 'quiet', 'aria-live': 'polite' })
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
+  const figures = statistics({ app, params, tools, body, find, opened: () => !panel.hidden && closePanel(), closed: () => fall.focus() })
   let summary
   let more // number of rows that the shown answer left out
   let shown
@@ -32,16 +34,16 @@ export function traceView ({ app, host, id, params }) {
   let later
   let generation = 0
   app.title('Trace')
-  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), level, found, h('span.gap', null),
+  tools.append(...figures.tools, h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), level, found, h('span.gap', null),
     legend(), actions())
   level.hidden = true
   fall.leastLevel(level.value)
-  body.append(fall.element, panel)
+  body.prepend(fall.element, panel)
   host.append(head, tools, body)
-  load(params.get('span'))
+  load(figures.shown ? null : params.get('span'))
 
   return {
-    search: () => { find.focus(); find.select() },
+    search: () => { figures.close(); find.focus(); find.select() },
     focus: fall.focus,
     close () {
       generation++
@@ -59,6 +61,8 @@ export function traceView ({ app, host, id, params }) {
     },
     key (event) {
       if (event.key === 'c') return copyText()
+      if (event.key === 's') return figures.toggle()
+      if (figures.shown) return event.key === 'Escape' && figures.close()
       if (event.key === 'Escape') return escape()
       return fall.key(event)
     }
@@ -79,6 +83,7 @@ export function traceView ({ app, host, id, params }) {
       app.title(line(summary.name, 60))
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
+      if (!more) figures.load(summary.id)
       if (first && !more) {
         fall.select(spanId)
         if (spanId) openSpan(fall.selected(), { keepFocus: true })
