@@ -3,6 +3,7 @@
 // The statistics of one trace: its time by the name of its spans, and by service.
 
 const { test } = require('tap')
+const { runCommand } = require('./command')
 const { startViewer, traceId } = require('./support')
 
 const request = { id: 1, name: 'GET /users/:id', kind: 2, ms: 100, attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'http.response.status_code': 200 } }
@@ -111,4 +112,36 @@ test('10,000 spans, in a chain or with names of their own', async (t) => {
   const names = await viewer.json(`/api/traces/${traceId(2)}/statistics`)
   t.same([names.rows.length, names.more, names.ownMs], [500, 9500, 20_000])
   t.same(figures(names.rows[0]), ['name 1', 1, 20_000, 10_001, 20_000, 20_000, 20_000, 0])
+})
+
+const table = `GET /users/:id  200  100 ms  shop  ${traceId(1)}
+
+calls  own time    total  average      min      max  failed
+    1   60.0 ms   100 ms   100 ms   100 ms   100 ms       0  SERVER GET /users/:id  shop
+    2   40.0 ms  40.0 ms  20.0 ms  10.0 ms  30.0 ms       1  CLIENT redis GET  shop
+`
+
+test('trace --by prints a table, or JSON', async (t) => {
+  const viewer = await startViewer(t)
+  await viewer.send([request, { ...redis, id: 2, at: 10, ms: 10 }, { ...redis, id: 3, at: 30, ms: 30, status: 2 }])
+  const run = (...args) => runCommand(t, ['trace', ...args, '--port', String(viewer.port)]).exit
+  t.match(await run('last', '--by', 'name'), { code: 0, stdout: table })
+  t.match((await run('last', '--by=service')).stdout, /^GET .*\n\nspans  own time .*\n {4}3 {3}100 ms   100 ms .* {7}1 {2}shop\n$/)
+  t.same(JSON.parse((await run('last', '--by', 'name', '--json')).stdout), await viewer.json(`/api/traces/${traceId(1)}/statistics`))
+  t.match(await run('last', '--by', 'kind'), { code: 2, stderr: 'light-trace: --by must be name or service, not "kind"\n' })
+  t.match(await run('abcdefab', '--by', 'name'), { code: 1, stdout: '', stderr: /this trace is not/ })
+})
+
+test('an assistant gets the same table, and hostile names stay on their line', async (t) => {
+  const viewer = await startViewer(t)
+  const use = async (given) => {
+    const input = `${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get_trace_statistics', arguments: given } })}\n`
+    return JSON.parse((await runCommand(t, ['mcp', '--port', String(viewer.port)], { input }).exit).stdout).result
+  }
+  await viewer.send([request, { ...redis, id: 2, at: 10, ms: 10 }, { ...redis, id: 3, at: 30, ms: 30, status: 2 }])
+  t.equal((await use({ id: 'last' })).content[0].text, table)
+  t.match(await use({ id: 'last', by: 'kind' }), { isError: true, content: [{ text: 'by: must be name or service' }] })
+  await viewer.send([{ trace: 2, id: 1, name: 'a\nb\u001b[31m' }], { service: 'c\rd' })
+  const { content: [{ text }] } = await use({ id: traceId(2) })
+  t.match(text.split('\n').slice(3), [/ INTERNAL a\\u000ab\\u001b\[31m {2}c\\u000dd$/, ''])
 })

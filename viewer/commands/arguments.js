@@ -44,6 +44,7 @@ const OPTIONS = {
   url: address,
   token,
   editor,
+  by,
   against: text,
   budget: text,
   markdown: true,
@@ -208,6 +209,11 @@ function token (value, name) {
 
 function editor (value, name) {
   if (!EDITORS.includes(value)) throw new UsageError(`${name} is one of ${EDITORS.join(', ')}, not "${value}"`)
+  return value
+}
+
+function by (value, name) {
+  if (value !== 'name' && value !== 'service') throw new UsageError(`${name} must be name or service, not "${value}"`)
   return value
 }
 

@@ -5,6 +5,7 @@
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
+const { statisticsText } = require('../views/trace-statistics')
 const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
@@ -13,6 +14,8 @@ const SEARCHED_MAX = 500
 
 const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: `How many, ${LIMIT_DEFAULT} by default` }
 const route = { type: 'string', description: 'As listed, such as GET /users/:id' }
+
+const TRACE_ID = '32 hex digits, the first 8 or more of them, or last, slowest, failed'
 
 const TOOLS = [
   tool('list_traces', 'Recent requests, newest first: id, name, status, duration, error. Filters are optional.', {
@@ -25,8 +28,12 @@ const TOOLS = [
     limit
   }),
   tool('get_trace', 'One request as a tree of spans and log lines with durations, errors and, unless attributes is false, every attribute.', {
-    id: { type: 'string', description: '32 hex digits, the first 8 or more of them, or last, slowest, failed' },
+    id: { type: 'string', description: TRACE_ID },
     attributes: { type: 'boolean' }
+  }, ['id']),
+  tool('get_trace_statistics', 'Where the time of one request went: calls, own time, total, average, min, max and failures, by span name or by service, the most own time first.', {
+    id: { type: 'string', description: TRACE_ID },
+    by: { type: 'string', description: 'name (the default) or service' }
   }, ['id']),
   tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
     level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },
@@ -37,7 +44,7 @@ const TOOLS = [
   tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, get_trace_statistics: getStatistics, search_logs: logs, slowest_requests: slowest, recent_errors: errors }
 
 class WrongArguments extends Error {}
 
@@ -76,6 +83,10 @@ async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters })
 
 function getTrace (client, { id, attributes = true }) {
   return client.text(`/api/traces/${encodeURIComponent(id)}/text${attributes ? '?attributes' : ''}`)
+}
+
+async function getStatistics (client, { id, by = 'name' }) {
+  return statisticsText(await client.json(`/api/traces/${encodeURIComponent(id)}/statistics?by=${encodeURIComponent(by)}`))
 }
 
 async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {

@@ -1,6 +1,11 @@
 'use strict'
 
 // GET /api/traces/<id>/statistics: where the time of one trace went, by the name of its spans or by service.
+//
+//   GET /users/:id  500  12.5 ms  shop  4bf92f3577b34da6a3ce929d0e0e4736
+//
+//   calls   own time      total   average       min       max  failed
+//       3     6.5 ms     6.5 ms    2.2 ms    1.0 ms    3.5 ms       1  CLIENT redis GET  shop
 
 const { readSomeAttributes } = require('../otlp/attributes')
 const { kindName } = require('../otlp/span-detail')
@@ -8,6 +13,8 @@ const { KIND_CLIENT, STATUS_ERROR } = require('../otlp/names')
 const { summaryOf, rounded } = require('../store/summary')
 const { callName } = require('./call-name')
 const { layOut } = require('./layout')
+const { plural, safeText } = require('./safe-text')
+const { duration, headOf } = require('./text')
 const { selfTime } = require('./times')
 
 const ROWS_MAX = 500
@@ -81,6 +88,26 @@ function statisticsOf (trace, by = 'name') {
   return { trace: summaryOf(trace), by, ownMs: rounded(all.reduce((sum, { ownMs }) => sum + ownMs, 0)), rows, more: all.length - rows.length }
 }
 
+const NUMBERS = [['calls', 'calls'], ['own time', 'ownMs'], ['total', 'totalMs'], ['average', 'avgMs'], ['min', 'minMs'], ['max', 'maxMs'], ['failed', 'errors']]
+
+/** The answer of GET /api/traces/<id>/statistics as text. `paint`: as in text.js */
+function statisticsText ({ trace, by, rows, more }, paint) {
+  const cells = [
+    NUMBERS.map(([label]) => by === 'service' && label === 'calls' ? 'spans' : label),
+    ...rows.map((row) => NUMBERS.map(([, key]) => key.endsWith('Ms') ? duration(row[key]) : String(row[key])))
+  ]
+  const widths = NUMBERS.map((_, column) => Math.max(...cells.map((each) => each[column].length)))
+  const lines = cells.map((each) => each.map((text, column) => text.padStart(widths[column])).join('  '))
+  const names = rows.map(({ kind, name, service }) => [[kind, safeText(name) || 'no name'].filter(Boolean).join(' '), ...by === 'name' ? [safeText(service)] : []].join('  '))
+  return [
+    headOf(trace, paint),
+    '',
+    lines[0],
+    ...rows.map((row, i) => `${lines[i + 1]}  ${row.errors > 0 && paint !== undefined ? paint('error', names[i]) : names[i]}`.trimEnd()),
+    ...more > 0 ? [`… ${plural(more, 'more row')} with less own time`] : []
+  ].join('\n') + '\n'
+}
+
 class Groups {
   all = []
   #byName
@@ -137,4 +164,4 @@ function foldedOf (span) {
   return { calls, sumMs: sum * 1000, minMs: min * 1000, maxMs: max * 1000 }
 }
 
-module.exports = { statisticsOf, BY }
+module.exports = { statisticsOf, statisticsText, BY }
