@@ -69,7 +69,7 @@ function check (given, { properties, required }) {
   for (const name of required) if (given[name] === undefined) throw new WrongArguments(`${name} is required`)
   for (const [name, value] of Object.entries(given)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (property === undefined) throw new WrongArguments(`there is no argument ${name.slice(0, 100)}`)
+    if (property === undefined) throw new WrongArguments(`unknown argument ${name.slice(0, 100)}`)
     const fits = property.type === 'integer' ? Number.isInteger(value) && value >= property.minimum && value <= property.maximum : typeof value === property.type // eslint-disable-line valid-typeof
     if (!fits) throw new WrongArguments(`${name} must be ${property.type === 'integer' ? `a whole number from ${property.minimum} to ${property.maximum}` : `a ${property.type}`}`)
   }
@@ -122,7 +122,7 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
   return [
     'Exceptions:',
     ...exceptions.slice(0, count).map(({ type, message, frame, route: where, count: times, traces: [example] }) =>
-      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer held)'}`),
+      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer stored)'}`),
     '',
     'Failed requests, newest first:',
     ...linesOf(traces)

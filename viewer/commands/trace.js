@@ -7,13 +7,9 @@ const { printStatistics, printTrace } = require('./terminal')
 
 async function trace ({ operand, options }) {
   const client = new Client(options)
-  const path = `/api/traces/${encodeURIComponent(operand)}`
-  if (options.by !== undefined) {
-    const json = await client.text(`${path}/statistics?by=${options.by}`)
-    return void process.stdout.write(options.json === true ? `${json}\n` : printStatistics(JSON.parse(json)))
-  }
-  const json = await client.text(path)
-  process.stdout.write(options.json === true ? `${json}\n` : printTrace(json, { attributes: options.attributes === true }))
+  const json = await client.text(`/api/traces/${encodeURIComponent(operand)}${options.by === undefined ? '' : `/statistics?by=${options.by}`}`)
+  if (options.json === true) process.stdout.write(`${json}\n`)
+  else process.stdout.write(options.by === undefined ? printTrace(json, { attributes: options.attributes === true }) : printStatistics(JSON.parse(json)))
 }
 
 module.exports = { trace }

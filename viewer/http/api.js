@@ -41,7 +41,7 @@ class Api {
   async handle (request, response, url) {
     const { pathname: path, searchParams: query } = url
     if (path === '/api/import') return this.#import(request, response)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'use GET', { allow: 'GET' })
     switch (path) {
       case '/api/traces': return sendJson(response, await this.#list(query))
       case '/api/routes': return sendJson(response, this.#routes.list())
@@ -77,17 +77,17 @@ class Api {
       case 'text': {
         const { textOf } = require('../views/text')
         const span = query.get('span') ?? undefined
-        if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no such span')
+        if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no span with this id')
         return send(response, 200, 'text/plain; charset=utf-8', textOf(trace, { span, attributes: query.has('attributes') }))
       }
       case 'lines': {
         const line = trace.lines[/^l\d+$/.test(spanName ?? '') ? Number(spanName.slice(1)) : -1]
-        if (line === undefined) throw new NotFound('this trace has no such line')
+        if (line === undefined) throw new NotFound('this trace has no line with this id')
         return sendJson(response, require('../views/span-panel').linePanelOf(line, { full: query.has('full') }))
       }
       case 'spans': {
         const span = trace.find(decoded(spanName ?? '').toLowerCase())
-        if (span === undefined) throw new NotFound('this trace has no such span')
+        if (span === undefined) throw new NotFound('this trace has no span with this id')
         const { panelOf } = require('../views/span-panel')
         return sendJson(response, panelOf(trace, span, { full: query.has('full'), editor: this.#viewer.editor, isHeld: (id) => this.#store.get(id) !== undefined }))
       }
@@ -103,18 +103,18 @@ class Api {
   /** @param {string} name an id, the start of an id, last, slowest or failed */
   find (name) {
     const { found, problem } = this.#named(name.toLowerCase())
-    if (found === undefined) throw new NotFound(problem ?? 'this trace is not held: it was never received, or it was evicted')
+    if (found === undefined) throw new NotFound(problem ?? 'the viewer does not have this trace: it was never received, or it was dropped to make room')
     return found
   }
 
   #named (name) {
-    if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace was received yet' }
+    if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace has been received yet' }
     if (name === 'failed') return { found: firstOf(this.#store, ({ failed }) => failed), problem: 'no trace has failed' }
-    if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace was received yet' }
+    if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace has been received yet' }
     if (/^[0-9a-f]{32}$/.test(name)) return { found: this.#store.get(name) }
-    if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace is named by 8 to 32 hex digits, or last, slowest, failed' }
+    if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace id must be 8 to 32 hex digits, or last, slowest or failed' }
     const [found, another] = this.#store.startingWith(name, 2)
-    return another === undefined ? { found } : { problem: 'more than one trace begins with this' }
+    return another === undefined ? { found } : { problem: 'more than one trace id starts with this' }
   }
 
   // Searches in slices, so that the viewer can receive spans in between.
@@ -172,7 +172,7 @@ class Api {
     const { flameOf } = require('../views/merge')
     const requests = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, FLAME_REQUESTS)
     const root = flameOf(requests)
-    if (root === null) throw new NotFound('no request of this route is held')
+    if (root === null) throw new NotFound('the viewer has no request of this route')
     return { route: query.get('route'), service: root.service, requests: requests.length, root }
   }
 
@@ -186,7 +186,7 @@ class Api {
   #median (trace) {
     const { route, name, service } = summaryOf(trace)
     const median = this.#routes.medianOf(route ?? name, service, trace)
-    if (median === undefined) throw new NotFound('no other request of its route is held')
+    if (median === undefined) throw new NotFound('the viewer has no other request of this route')
     return median
   }
 
@@ -205,7 +205,7 @@ class Api {
   }
 
   async #import (request, response) {
-    if (request.method !== 'POST') return sendError(response, 405, 'import is by POST', { allow: 'POST' })
+    if (request.method !== 'POST') return sendError(response, 405, 'use POST', { allow: 'POST' })
     // A form on another site cannot send this type without a CORS preflight.
     if (!/^application\/(?:json|x-ndjson)\b/.test(request.headers['content-type'] ?? '')) return sendError(response, 415, 'content-type must be application/json')
     const { importText } = require('../store/import')

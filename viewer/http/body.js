@@ -25,7 +25,7 @@ class Bodies {
   async read (request) {
     const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
     if (!['identity', 'gzip', 'x-gzip', 'deflate', ''].includes(encoding)) {
-      throw new Refused(415, 'encoding', `content-encoding ${encoding} is not understood: gzip, deflate or none`)
+      throw new Refused(415, 'encoding', `content-encoding must be gzip, deflate or none, not ${encoding}`)
     }
     const body = await this.#collect(request)
     return encoding === 'identity' || encoding === '' ? body : this.#inflate(body, encoding)
@@ -48,11 +48,11 @@ class Bodies {
         length += piece.length
         this.#underWay += piece.length
         if (length > BODY_BYTES_MAX) end(reject, tooLarge())
-        else if (this.#underWay > UNDER_WAY_BYTES_MAX) end(reject, new Refused(503, 'busy', 'too much is being received'))
+        else if (this.#underWay > UNDER_WAY_BYTES_MAX) end(reject, new Refused(503, 'busy', 'the viewer is receiving too much data. Try again later'))
       })
       request.on('end', () => end(resolve, pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)))
-      request.on('error', () => end(reject, new Refused(400, 'aborted', 'the request did not end')))
-      request.on('close', () => { if (!request.complete) end(reject, new Refused(400, 'aborted', 'the request did not end')) })
+      request.on('error', () => end(reject, new Refused(400, 'aborted', 'the request was aborted')))
+      request.on('close', () => { if (!request.complete) end(reject, new Refused(400, 'aborted', 'the request was aborted')) })
     })
   }
 

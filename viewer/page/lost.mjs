@@ -5,23 +5,23 @@ import { h, scrolling, table, viewHead } from './dom.mjs'
 import { bytes, count, line } from './text.mjs'
 
 const REASONS = {
-  evicted: 'its whole trace made room for newer ones',
-  trace_too_large: 'one trace may hold half of the memory',
-  ids: 'it came without valid ids',
+  evicted: 'the viewer dropped the whole trace to make room',
+  trace_too_large: 'one trace may use half of the memory',
+  ids: 'the span has no valid ids',
   malformed: 'the message could not be read',
   too_large: 'the message was over 64 MiB',
-  media_type: 'it was neither protobuf nor JSON',
-  encoding: 'its compression is unknown or broken',
-  busy: 'too many messages came at once',
-  aborted: 'the sender broke off',
-  origin: 'a web page of another origin sent it',
-  buffer_full: 'the app made spans faster than they could be sent'
+  media_type: 'the message was neither protobuf nor JSON',
+  encoding: 'the compression was unknown or broken',
+  busy: 'too many messages arrived at once',
+  aborted: 'the sender closed the connection',
+  origin: 'a web page of another origin sent the message',
+  buffer_full: 'the app created spans faster than it could send them'
 }
 
 export function lostView ({ app, host }) {
   const body = scrolling('Lost', true)
   app.title('Lost')
-  host.append(viewHead('What was lost', 'Spans and log lines that were made and are not here, and spans that came late, twice or without their parent.'), body)
+  host.append(viewHead('What was lost', 'Spans and log lines that did not arrive or were dropped, and spans that arrived late, twice or without their parent.'), body)
   load()
   return { follow: {}, live: (event, data) => ['stats', 'hello', 'greeting'].includes(event) && draw(data.stats ?? data) }
 
@@ -34,19 +34,19 @@ export function lostView ({ app, host }) {
       h('h2', null, 'In the viewer'),
       figures('In the viewer', [
         ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
-        ['Spans held', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
+        ['Spans stored', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
         ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
-        ['Log lines held', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
+        ['Log lines stored', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
         ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
-        ['Traces that made room for newer ones', count(stats.evicted.traces), 'the oldest first, and whole'],
-        ['Spans that came after their trace had gone', count(stats.evicted.after), 'they start the trace again']
+        ['Traces dropped to make room', count(stats.evicted.traces), 'the oldest first'],
+        ['Spans that arrived after their trace was dropped', count(stats.evicted.after), 'they start the trace again']
       ]),
       h('h2', null, 'On the way'),
       figures('On the way', [
         ...reasons('Messages refused', stats.refused.requests, stats.refused.reasons),
-        ['Orphans', count(stats.orphans), 'spans held whose parent was not received'],
-        ['Late', count(stats.late), 'spans held that came over two seconds after their root'],
-        ['Duplicates', count(stats.duplicates), 'the same span received again, not kept']
+        ['Orphans', count(stats.orphans), 'stored spans whose parent was not received'],
+        ['Late', count(stats.late), 'stored spans that arrived more than two seconds after their root'],
+        ['Duplicates', count(stats.duplicates), 'spans that were received again and not stored']
       ]),
       ...stats.apps.flatMap((each) => [
         h('h2', null, 'In the app ', h('bdi', null, line(each.service, 60)), h('span.quiet', null, ` ${each.pid}`)),
@@ -54,7 +54,7 @@ export function lostView ({ app, host }) {
           ...(each.untracedLibraries.length === 0 ? [] : [['Libraries that are not traced', line(each.untracedLibraries.join(', '), 200), 'pass the client or pool to lightTrace.traceClient() once']]),
           ...reasons('Spans dropped', Object.values(each.dropped).reduce((sum, number) => sum + number, 0), each.dropped),
           ['Spans rejected by the receiver', count(each.rejected), ''],
-          ['Spans not sampled', count(each.unsampled), 'left out on purpose, by the sampler'],
+          ['Spans not sampled', count(each.unsampled), 'the sampler left them out'],
           ['Spans waiting to be sent', count(each.queued), ''],
           ...(each.lastError === null ? [] : [['Last error', line(each.lastError, 200), '']])
         ])

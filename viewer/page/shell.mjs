@@ -13,11 +13,11 @@ const KEYS = [
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
-  ['s', 'Statistics of the trace, waterfall'],
+  ['s', 'Switch between waterfall and statistics'],
   ['p', 'Pause, resume'],
   ['Esc', 'Close the panel, zoom out, go back'],
   ['1 2 3 4', 'Requests, routes, exceptions, logs'],
-  ['?', 'This list']
+  ['?', 'Keyboard shortcuts']
 ]
 
 /** @returns {{ help, connected, stats, current, }} */
