@@ -12,11 +12,12 @@ const ORDERS = { method: 'POST', route: '/orders', path: () => '/orders', base: 
 function order () {
   const made = traces.ids(31)
   const traceId = made.trace()
-  return { traceId, body: traces.request({ made, traceId, route: ORDERS, fail: true, slow: 1 }) }
+  const stock = traces.otlp({ stock: [traces.span({ traceId, id: made.span(), name: 'GET /items/:id', kind: 'SERVER', start: Date.now(), ms: 3 })] })
+  return { traceId, bodies: [traces.request({ made, traceId, route: ORDERS, fail: true, slow: 1 }), stock] }
 }
 
 const names = (page) => texts(page, '.statistics tbody th button')
-const row = (page, name) => page.locator('.statistics tbody tr', { has: page.locator(`button:text-is("${name}")`) })
+const row = (page, name) => page.locator('.statistics tbody tr', { has: page.locator(`th bdi:text-is("${name}")`) })
 const sorted = (page) => page.locator('.statistics th[aria-sort]').evaluate((cell) => `${cell.textContent} ${cell.ariaSort}`)
 
 async function statistics (open, traceId, { path = '?view=statistics', ...look } = {}) {
@@ -30,8 +31,8 @@ async function look (page, name) {
 }
 
 inBrowser('the time of each kind of span, sorted as the user likes, by name and by service, in the address', async (t, { send, open }) => {
-  const { traceId, body } = order()
-  await send(body)
+  const { traceId, bodies } = order()
+  await send(...bodies)
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').nth(6).waitFor()
   await page.getByRole('button', { name: 'Statistics' }).click()
@@ -64,8 +65,8 @@ inBrowser('the time of each kind of span, sorted as the user likes, by name and 
 })
 
 inBrowser('by keyboard: to the statistics, to the spans of a row, and back', async (t, { send, open }) => {
-  const { traceId, body } = order()
-  await send(body)
+  const { traceId, bodies } = order()
+  await send(...bodies)
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').nth(6).waitFor()
   await page.keyboard.press('s')
@@ -86,8 +87,8 @@ inBrowser('by keyboard: to the statistics, to the spans of a row, and back', asy
 })
 
 inBrowser('a trace that grows updates its statistics, and what has the focus keeps it', async (t, { send, open }) => {
-  const { traceId, body } = order()
-  await send(body)
+  const { traceId, bodies } = order()
+  await send(...bodies)
   const page = await statistics(open, traceId)
   await page.locator('.statistics').getByRole('button', { name: 'Max' }).focus()
   await page.keyboard.press('Enter')
@@ -114,8 +115,8 @@ inBrowser('names are text, whatever they hold', async (t, { send, open }) => {
 
 for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow', 'light'], ['narrow', 'dark']]) {
   inBrowser(`axe finds nothing, and nothing is cut off: ${size}, ${colorScheme}`, async (t, { send, open }) => {
-    const { traceId, body } = order()
-    await send(body)
+    const { traceId, bodies } = order()
+    await send(...bodies)
     for (const by of ['name', 'service']) {
       const page = await statistics(open, traceId, { path: `?view=statistics&by=${by}`, size, colorScheme })
       await page.evaluate(AXE)

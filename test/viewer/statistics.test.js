@@ -126,10 +126,10 @@ test('trace --by prints a table, or JSON', async (t) => {
   await viewer.send([request, { ...redis, id: 2, at: 10, ms: 10 }, { ...redis, id: 3, at: 30, ms: 30, status: 2 }])
   const run = (...args) => runCommand(t, ['trace', ...args, '--port', String(viewer.port)]).exit
   t.match(await run('last', '--by', 'name'), { code: 0, stdout: table })
-  t.match((await run('last', '--by=service')).stdout, /^GET .*\n\nspans {2}own time .*\n {4}3 {4}100 ms {2}140 ms .* {7}1 {2}shop\n$/)
+  t.match((await run('last', '--by=service')).stdout, /^GET .*\n\nspans {2}own time .*\n {4}3 {4}100 ms {2}100 ms .* {7}1 {2}shop\n$/)
   t.same(JSON.parse((await run('last', '--by', 'name', '--json')).stdout), await viewer.json(`/api/traces/${traceId(1)}/statistics`))
   t.match(await run('last', '--by', 'kind'), { code: 2, stderr: 'light-trace: --by must be name or service, not "kind"\n' })
-  t.match(await run('abcdefab', '--by', 'name'), { code: 1, stdout: '', stderr: /this trace is not/ })
+  t.match(await run('abcdefab', '--by', 'name'), { code: 1, stdout: '', stderr: /the viewer does not have this trace/ })
 })
 
 test('an assistant gets the same table, and hostile names stay on their line', async (t) => {

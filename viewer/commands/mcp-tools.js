@@ -5,7 +5,7 @@
 const { blockedTogether } = require('../views/blocked')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
-const { statisticsText } = require('../views/trace-statistics')
+const { BY, statisticsText } = require('../views/trace-statistics')
 const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
@@ -33,7 +33,7 @@ const TOOLS = [
   }, ['id']),
   tool('get_trace_statistics', 'Where the time of one request went: calls, own time, total, average, min, max and failures, by span name or by service, the most own time first.', {
     id: { type: 'string', description: TRACE_ID },
-    by: { type: 'string', description: 'name (the default) or service' }
+    by: { type: 'string', enum: BY, description: 'By span name (default) or by service' }
   }, ['id']),
   tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
     level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },

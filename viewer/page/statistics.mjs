@@ -59,7 +59,7 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
   function changed () {
     mark()
     const isDefault = sort === 'ownMs' && down
-    app.rename(location.pathname + (shown ? query({ view: 'statistics', by: by === 'service' && by, ...!isDefault && { sort, order: down ? 'desc' : 'asc' } }) : ''))
+    app.rename(location.pathname + (shown ? query({ view: 'statistics', by: by === 'service' ? by : '', ...!isDefault && { sort, order: down ? 'desc' : 'asc' } }) : ''))
   }
 
   function mark () {
