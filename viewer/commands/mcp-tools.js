@@ -3,6 +3,7 @@
 // The tools of `light-trace mcp`. They answer in text, in the same form as in the terminal.
 
 const { blockedTogether } = require('../views/blocked')
+const { repeatText } = require('../views/repeats')
 const { plural, safeText } = require('../views/safe-text')
 const { duration } = require('../views/text')
 const { BY, statisticsText } = require('../views/trace-statistics')
@@ -108,7 +109,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
-    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${perRequest} × ${safeText(shape)} one after the other, of which one call would save ${duration(savedMs)} at most`).join('')}`),
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${repeatText({ shape: safeText(shape), count: perRequest, savedMs }, duration)}`).join('')}`),
     '',
     `The slowest of the last ${plural(traces.length, 'trace')}:`,
     ...linesOf(traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count))

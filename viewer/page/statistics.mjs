@@ -117,7 +117,6 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
   function findSpans ({ name }) {
     open(false)
     const text = name.split(/[\r\n]+/).reduce((longest, each) => each.length > longest.length ? each : longest)
-    if (text.trim() === '') return
     afterPaint(() => {
       find.value = text
       find.dispatchEvent(new Event('input'))
