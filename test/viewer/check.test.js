@@ -246,7 +246,7 @@ test('a wrong file is named with its line, and ends the command with code 2', as
     says(['now.jsonl', '--against', 'none.jsonl'], 'none.jsonl has no spans'),
     says(['now.jsonl', '--against', 'empty.jsonl'], 'empty.jsonl has no spans'),
     says(['now.jsonl', '--budget', 'bad.json'], 'bad.json: '),
-    says(['now.jsonl', '--budget', 'list.json'], 'list.json: the file, and `routes` in it, must be objects'),
+    says(['now.jsonl', '--budget', 'list.json'], 'list.json: the file and its `routes` must be objects'),
     says(['now.jsonl', '--budget', 'typo.json'], 'typo.json: unknown option `repeat`: did you mean `repeats`?'),
     says(['now.jsonl', '--budget', 'kind.json'], 'kind.json: `calls.postgres`: no calls of this kind, did you mean `postgresql`?'),
     says(['now.jsonl', '--budget', 'route.json'], "route.json: now.jsonl has no request of 'GET /order'; did you mean 'GET /orders'?"),
