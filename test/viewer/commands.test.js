@@ -96,7 +96,7 @@ test('who has the port is named, and the next one is taken', async (t) => {
   const holders = {
     'another light-trace \\(process \\d+\\)': (port) => startOn(t, port),
     'an OTLP receiver, such as a collector': (port) => listen(t, http.createServer((request, response) => response.end()), port),
-    'something that is not an (?:OTLP) receiver': (port) => listen(t, http.createServer((request, response) => {
+    'another program that is not an (?:OTLP) receiver': (port) => listen(t, http.createServer((request, response) => {
       const more = () => { while (response.write('{'.repeat(10_000)) && !response.destroyed); }
       response.on('drain', more)
       more()
