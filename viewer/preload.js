@@ -35,7 +35,7 @@ guarded(() => {
 
   function firstRequest () {
     unsubscribe('http.server.request.start', firstRequest)
-    guarded(() => reportUntraced('answers requests without Fastify: only what an OpenTelemetry SDK in it sends is shown'))
+    guarded(() => reportUntraced('serves HTTP without Fastify. The viewer shows only what an OpenTelemetry SDK in it sends'))
     setImmediate(sayUntracedLibraries, within, hasPg)
   }
 })

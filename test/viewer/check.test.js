@@ -140,7 +140,7 @@ GET /fresh (new)
   + spans: 2
   + calls of redis: 1
 
-GET /gone (not seen any more)
+GET /gone (no longer seen)
   - spans: 1
 
 GET /orders
@@ -162,7 +162,7 @@ test('spans of several services are those of each; what has lost its parent is n
     'main.jsonl': saved([request(1), redis(2, 1)]) + saved([stock[0]], 'stock'),
     'now.jsonl': saved([request(1), redis(2, 1)]) + saved(stock, 'stock') + saved([redis(9, 8, { trace: 3 })])
   }, ['now.jsonl', '--against', 'main.jsonl'])
-  t.equal(stdout, `Changed: 1 route. 1 tree of now.jsonl without the span above it is not compared.
+  t.equal(stdout, `Changed: 1 route. now.jsonl: 1 tree not compared, because the parent span is missing.
 
 stock: GET /stock
   ! spans: 1 → 2
@@ -237,7 +237,7 @@ test('a wrong file is named with its line, and ends the command with code 2', as
     t.notMatch(stderr, /\n +at /)
   }
   await Promise.all([
-    says([], 'check needs a file that --save has written'),
+    says([], 'check needs a file written by --save'),
     says(['now.jsonl'], 'check needs --against <file>, --budget <file> or both'),
     says(['now.jsonl', '--against', 'missing.jsonl'], /missing\.jsonl cannot be read: ENOENT/),
     says(['now.jsonl', '--against', 'cut.jsonl'], 'cut.jsonl: line 4 is not JSON'),
@@ -246,10 +246,10 @@ test('a wrong file is named with its line, and ends the command with code 2', as
     says(['now.jsonl', '--against', 'none.jsonl'], 'none.jsonl has no spans'),
     says(['now.jsonl', '--against', 'empty.jsonl'], 'empty.jsonl has no spans'),
     says(['now.jsonl', '--budget', 'bad.json'], 'bad.json: '),
-    says(['now.jsonl', '--budget', 'list.json'], 'list.json: the file, and `routes` in it, must be objects'),
+    says(['now.jsonl', '--budget', 'list.json'], 'list.json: the file and its `routes` must be objects'),
     says(['now.jsonl', '--budget', 'typo.json'], 'typo.json: unknown option `repeat`: did you mean `repeats`?'),
     says(['now.jsonl', '--budget', 'kind.json'], 'kind.json: `calls.postgres`: no calls of this kind, did you mean `postgresql`?'),
-    says(['now.jsonl', '--budget', 'route.json'], "route.json: there is no request of 'GET /order' in now.jsonl; did you mean 'GET /orders'?"),
+    says(['now.jsonl', '--budget', 'route.json'], "route.json: now.jsonl has no request of 'GET /order'; did you mean 'GET /orders'?"),
     says(['now.jsonl', '--budget', 'void.json'], 'void.json: the budget allows everything')
   ])
   t.equal(readFileSync(join(cwd, 'now.jsonl'), 'utf8'), good)

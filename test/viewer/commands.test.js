@@ -21,7 +21,7 @@ test('tail prints traces as trees, and one that grew again', async (t) => {
   await viewer.send([request])
   await command.output(/SERVER GET \/users\/:id {2}/)
   await viewer.send([call])
-  await command.output(/again: it had 1 span before/)
+  await command.output(/printed again: it had 1 span before/)
   await viewer.viewer.close()
   const { code, stdout } = await command.exit
   t.equal(code, 0)
@@ -72,7 +72,7 @@ test('import starts a viewer where none is', async (t) => {
   await viewer.send([request, call])
   const json = await (await viewer.get(`/api/traces/${traceId(1)}`)).text()
   const command = runCommand(t, ['import', '-', '--port', '0'], { input: json })
-  const [, url] = await command.output(/(http:\/\/localhost:\d+) shows them/)
+  const [, url] = await command.output(/(http:\/\/localhost:\d+) shows the imported traces/)
   t.match((await (await fetch(`${url}/api/traces`)).json()).traces, [{ id: traceId(1), spans: 2 }])
 })
 
@@ -96,17 +96,17 @@ test('who has the port is named, and the next one is taken', async (t) => {
   const holders = {
     'another light-trace \\(process \\d+\\)': (port) => startOn(t, port),
     'an OTLP receiver, such as a collector': (port) => listen(t, http.createServer((request, response) => response.end()), port),
-    'something that is not an (?:OTLP) receiver': (port) => listen(t, http.createServer((request, response) => {
+    'another program that is not an (?:OTLP) receiver': (port) => listen(t, http.createServer((request, response) => {
       const more = () => { while (response.write('{'.repeat(10_000)) && !response.destroyed); }
       response.on('drain', more)
       more()
     }), port),
-    'something that is not an OTLP receiver': (port) => listen(t, net.createServer((socket) => socket.end('no')), port)
+    'another program that is not an OTLP receiver': (port) => listen(t, net.createServer((socket) => socket.end('no')), port)
   }
   for (const [name, hold] of Object.entries(holders)) {
     const port = await hold(0)
     const command = runCommand(t, ['--port', String(port)])
-    const [, taken] = await command.output(new RegExp(`port ${port} is taken by ${name}: this viewer is on (\\d+), and does not see what is sent to ${port}`))
+    const [, taken] = await command.output(new RegExp(`port ${port} is used by ${name}\\. This viewer uses port (\\d+) and does not receive what is sent to ${port}`))
     t.ok(Number(taken) > port, name)
     t.match(await (await fetch(`http://127.0.0.1:${taken}/api/whoami`)).json(), { name: 'light-trace' })
   }

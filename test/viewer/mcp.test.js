@@ -36,7 +36,7 @@ test('an assistant lists, gets, finds the slowest and the errors', async (t) => 
     { id: 2, method: 'tools/list' },
     use(3, 'list_traces'), use(4, 'list_traces', { status: 'error', limit: 5 }), use(5, 'get_trace', { id: 'slowest' }), use(6, 'slowest_requests', { limit: 1 }), use(7, 'recent_errors', {}))
   t.match(hello.result, { protocolVersion: '2025-03-26', serverInfo: { name: 'light-trace' }, capabilities: { tools: {} } })
-  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'search_logs', 'slowest_requests', 'recent_errors', 'list_metrics', 'get_metric', 'get_services'])
+  t.match(tools.result.tools.map(({ name }) => name), ['list_traces', 'get_trace', 'get_trace_statistics', 'search_logs', 'slowest_requests', 'recent_errors', 'list_metrics', 'get_metric', 'get_services'])
   t.ok(tools.result.tools.every(({ annotations, inputSchema }) => annotations.readOnlyHint && inputSchema.type === 'object'))
   const text = ({ result }) => result.content[0].text
   t.match(text(list).split('\n'), [new RegExp(`^${traceId(2)}  GET /boom  500  30.0 ms  shop`), new RegExp(`^${traceId(1)}  GET /users/:id`)])

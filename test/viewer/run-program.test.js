@@ -111,10 +111,10 @@ const OLD = "require('diagnostics_channel').channel('fastify.initialization').pu
 test('an app that is not traced, or whose spans go elsewhere, has a word said', async (t) => {
   const own = (options) => APP.replace("require('fastify')()", `require('fastify')()\napp.register(require('light-trace'), ${options})`)
   const apps = [
-    [PLAIN, /process \d+ answers requests without Fastify/],
+    [PLAIN, /process \d+ serves HTTP without Fastify/],
     [OLD + PLAIN, /process \d+ uses Fastify 4\.28\.1, and light-trace needs Fastify 5 or later/],
     [own('{ spanProcessors: [{ onStart () {}, onEnd () {}, async forceFlush () {}, async shutdown () {} }] }'), /process \d+ sends its spans elsewhere/],
-    [own('{ sampler: 0 }'), /process \d+ left out \d+ spans/]
+    [own('{ sampler: 0 }'), /process \d+ did not sample \d+ spans/]
   ]
   for (const [source, word] of apps) {
     const { app, json, output } = await runApp(t, { files: { 'app.js': source } })

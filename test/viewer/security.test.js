@@ -119,7 +119,7 @@ test('opened to others, all that answers data needs the token', async (t) => {
     t.equal((await ask(port, path, { host: 'shop.lan:4318' })).status, 401, path)
     t.equal((await ask(port, path, { cookie: 'light_trace_token=a-token-of-enough-lengt' })).status, 401, path)
   }
-  t.match((await ask(port, '/', {})).text, /needs the token/)
+  t.match((await ask(port, '/', {})).text, /requires a token/)
   t.equal((await ask(port, '/api/stats', { host: 'shop.lan:4318', authorization: `Bearer ${TOKEN}` })).status, 200)
   t.equal((await ask(port, `/api/stats?token=${TOKEN}`, { host: 'shop.lan:4318' })).status, 200)
   t.equal((await ask(port, '/api/stats', { cookie: `other=1; light_trace_token=${TOKEN}` })).status, 200)

@@ -281,7 +281,7 @@ test('a trace can be named by what it is', async (t) => {
   t.equal(await named('slowest'), traceId(0x1234567890n))
   t.equal(await named('failed'), traceId(2))
   t.equal(await named(traceId(0x1234567890n).slice(0, 26)), traceId(0x1234567890n))
-  t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace begins with this' })
+  t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace id starts with this' })
 })
 
 test('a trace as text is a tree with what went wrong', async (t) => {

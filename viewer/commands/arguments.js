@@ -5,35 +5,38 @@
 const { existsSync } = require('node:fs')
 const { delimiter, join } = require('node:path')
 
-const HELP = `light-trace: see what your Fastify app does
+const HELP = `light-trace shows what your Fastify app does.
 
   npx light-trace app.js [args]      run the app and show its requests
-  npx light-trace npm start          run a command; every Node process in it is traced
-  npx light-trace                    show what is sent to ports 4318 (OTLP over HTTP) and 4317 (gRPC)
+  npx light-trace npm start          run a command and trace every Node process in it
+  npx light-trace                    show what other apps send to ports 4318 (OTLP over HTTP) and 4317 (gRPC)
 
-  npx light-trace tail [app.js]      print requests as trees, as they come
-  npx light-trace trace <id>         print one: an id, the start of one, last, slowest or failed
-  npx light-trace metrics [name]     print the metrics that the viewer holds, or one of them
-  npx light-trace services [name]    print who calls whom, or what a service depends on
-  npx light-trace mcp                for assistants: list, get, logs, slowest, errors, metrics, services over stdio, read-only
-  npx light-trace import <file>      OTLP JSON into the viewer
-  npx light-trace export [file]      all that is held, as OTLP JSON, one trace per line
-  npx light-trace check <file>       what a file of --save has that another has not, or a budget forbids
+  npx light-trace tail [app.js]      print requests as trees in the terminal
+  npx light-trace trace <id>         print one request: an id, its first 8 digits, last, slowest or failed
+  npx light-trace metrics [name]     list the metrics of the last hour, or print one
+  npx light-trace services [name]    print who calls whom, or what one service depends on
+  npx light-trace import <file>      load OTLP JSON into the viewer
+  npx light-trace export [file]      write all traces as OTLP JSON, one per line
+  npx light-trace check <file>       compare a --save file with another one, or with a budget
+  npx light-trace mcp                run an MCP server for AI assistants over stdio, read-only
 
-Options, before the app's name:
-  --port <n>         4318; the next one where it is taken
-  --grpc-port <n>    4317, for OTLP over gRPC; the next one where it is taken
+Options (put them before the app's name):
+  --port <n>         the viewer's port: 4318 by default, or the next free one
+  --grpc-port <n>    the port for OTLP over gRPC: 4317 by default, or the next free one
   --watch            restart the app when its files change
-  --stay             go on showing when the app has ended
-  --max-bytes <n>    of traces, log lines and metrics in memory: 64mb; the oldest go first
-  --save <file>      append all that is received, as OTLP JSON, one request per line
-  --host <address>   let other machines in; they need the token of the address that is printed
-  --editor <name>    opens a handler's file from the page: vscode; cursor, zed, …, none
-  --json             trace: OTLP JSON; metrics, services: JSON.  --attributes  trace: every attribute
-  --against <file>   check: what it was before, by --save too
-  --budget <file>    check: JSON; exit code 1 for a request that does more.  --markdown  check: for a pull request
-  --url <address>    tail, trace, metrics, services, mcp, import, export: of the viewer; --port by default
-Options of Node (--inspect, --env-file=.env, --import tsx …) are handed on to it.
+  --stay             keep the viewer running after the app has ended
+  --max-bytes <n>    memory for traces, log lines and metrics: 64mb by default; the oldest are dropped first
+  --save <file>      append all received data to a file, as OTLP JSON
+  --host <address>   let other machines connect; reading needs the token in the printed URL
+  --editor <name>    the editor that opens files from the page: vscode (default), cursor, zed, …, none
+  --by <key>         trace: print a table of the time by span name (name) or by service (service)
+  --attributes       trace: print every attribute
+  --json             trace, metrics, services: print JSON
+  --against <file>   check: an earlier --save file
+  --budget <file>    check: a JSON file; the exit code is 1 if a request exceeds it
+  --markdown         check: print Markdown, for a pull request
+  --url <url>        tail, trace, metrics, services, mcp, import, export: the viewer's URL; default: --port on this machine
+Options of Node (--inspect, --env-file=.env, --import tsx, …) are passed on to the app.
 `
 
 const COMMANDS = new Set(['tail', 'trace', 'metrics', 'services', 'mcp', 'import', 'export', 'check', 'help', 'version'])
@@ -48,6 +51,7 @@ const OPTIONS = {
   url: address,
   token,
   editor,
+  by,
   against: text,
   budget: text,
   markdown: true,
@@ -109,7 +113,7 @@ function takeOption (parsed, argument, next) {
   const inline = argument.includes('=')
   const kind = Object.hasOwn(OPTIONS, name) && argument.startsWith('--') ? OPTIONS[name] : undefined
   if (kind === undefined) {
-    if (!isNodeOption(argument)) throw new UsageError(`there is no option ${argument.split('=')[0]}${nearest(name)}. Try --help`)
+    if (!isNodeOption(argument)) throw new UsageError(`unknown option ${argument.split('=')[0]}${nearest(name)} See --help`)
     parsed.nodeOptions.push(argument)
     if (next === undefined || !TAKES_NEXT.test(argument)) return 0
     parsed.nodeOptions.push(next)
@@ -132,7 +136,7 @@ function isNodeOption (argument) {
 function nearest (name) {
   const { nearestName } = require('../../lib/config/checks')
   const near = nearestName(name, Object.keys(OPTIONS))
-  return near === undefined ? '' : `; did you mean --${near}`
+  return near === undefined ? '.' : `. Did you mean --${near}?`
 }
 
 function finish (parsed, rest) {
@@ -141,12 +145,12 @@ function finish (parsed, rest) {
   const { command, operand } = parsed
   if (command === 'serve' || command === 'tail') {
     if (rest.length > 0) parsed.program = programOf(rest, parsed.nodeOptions)
-    else if (parsed.nodeOptions.length > 0) throw new UsageError(`${parsed.nodeOptions[0]} is for an app, and none is named`)
-    else if (parsed.options.watch) throw new UsageError('--watch is for an app, and none is named')
+    else if (parsed.nodeOptions.length > 0) throw new UsageError(`${parsed.nodeOptions[0]} needs an app`)
+    else if (parsed.options.watch) throw new UsageError('--watch needs an app')
   } else if (rest.length > 0) throw new UsageError(`${command} does not take "${rest[0]}"`)
-  if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, or last, slowest, failed')
-  if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for what is piped in')
-  if (command === 'check' && operand === undefined) throw new UsageError('check needs a file that --save has written')
+  if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, last, slowest or failed')
+  if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for standard input')
+  if (command === 'check' && operand === undefined) throw new UsageError('check needs a file written by --save')
   if (command === 'check' && parsed.options.against === undefined && parsed.options.budget === undefined) throw new UsageError('check needs --against <file>, --budget <file> or both')
   return parsed
 }
@@ -162,7 +166,7 @@ function programOf (rest, nodeOptions) {
   }
   const [name] = rest
   if (!isFile(name) && !isCommand(name)) {
-    throw new UsageError(`there is no file, program or command "${name}"${nearestCommand(name)}. Try --help`)
+    throw new UsageError(`there is no file, program or command "${name}"${nearestCommand(name)} See --help`)
   }
   return rest
 }
@@ -170,7 +174,7 @@ function programOf (rest, nodeOptions) {
 function nearestCommand (name) {
   const { nearestName } = require('../../lib/config/checks')
   const near = nearestName(name, [...COMMANDS])
-  return near === undefined ? '' : `; did you mean ${near}`
+  return near === undefined ? '.' : `. Did you mean ${near}?`
 }
 
 /** Finds a file as Node does: with or without its extension, or a folder. */
@@ -206,12 +210,17 @@ function address (value, name) {
 }
 
 function token (value, name) {
-  if (!/^[\w-]{16,128}$/.test(value)) throw new UsageError(`${name} is 16 to 128 letters, digits, _ or -`)
+  if (!/^[\w-]{16,128}$/.test(value)) throw new UsageError(`${name} must be 16 to 128 letters, digits, _ or -`)
   return value
 }
 
 function editor (value, name) {
-  if (!EDITORS.includes(value)) throw new UsageError(`${name} is one of ${EDITORS.join(', ')}, not "${value}"`)
+  if (!EDITORS.includes(value)) throw new UsageError(`${name} must be one of ${EDITORS.join(', ')}, not "${value}"`)
+  return value
+}
+
+function by (value, name) {
+  if (value !== 'name' && value !== 'service') throw new UsageError(`${name} must be name or service, not "${value}"`)
   return value
 }
 

@@ -30,7 +30,7 @@ function check ({ operand, options: { against, budget: budgetFile, markdown = fa
   const head = [
     budgets === undefined ? '' : findings.length === 0 ? `${plural(now.requests.length, 'request')} checked, all within budget.` : `Over budget: ${plural(new Set(findings.map(({ route }) => route)).size, 'route')}.`,
     before === undefined ? '' : sections.length === 0 ? 'No route has changed.' : `Changed: ${plural(sections.length, 'route')}.`,
-    ...[now, before].map((run) => run === undefined || run.cut === 0 ? '' : `${plural(run.cut, 'tree')} of ${run.file} without the span above ${run.cut === 1 ? 'it is' : 'them are'} not compared.`)
+    ...[now, before].map((run) => run === undefined || run.cut === 0 ? '' : `${run.file}: ${plural(run.cut, 'tree')} not compared, because the parent span is missing.`)
   ].filter((text) => text !== '').join(' ')
   const over = findings.length === 0 ? '' : safeLines(report(findings, now.spans))
   process.stdout.write(markdown ? markdownOf(head, over, sections) : textOf(head, over, sections))
@@ -49,7 +49,7 @@ function runOf (file) {
     throw new UsageError(`${file}: ${error.message}`)
   }
   const spans = [...store.newestFirst()].reverse().flatMap((trace) => trace.spans.toSorted((a, b) => a.startMs - b.startMs).map(plainSpan))
-  if (spans.length === 0) throw new UsageError(`${file} has no spans: there is nothing to check`)
+  if (spans.length === 0) throw new UsageError(`${file} has no spans to check`)
   const requests = requestsOf(spans)
   return { file, spans, requests, services: new Set(spans.map(({ service }) => service)), cut: requests.filter(({ isCut }) => isCut).length }
 }
@@ -89,7 +89,7 @@ function budgetsOf (file, { requests }, checked) {
   const text = read(file)
   try {
     const json = JSON.parse(text)
-    if (!isObject(json) || !isObject(json.routes ?? {})) throw new Error('the file, and `routes` in it, must be objects')
+    if (!isObject(json) || !isObject(json.routes ?? {})) throw new Error('the file and its `routes` must be objects')
     const { routes = {}, ...common } = json
     const known = [...new Set(requests.map(({ route }) => route))]
     const own = new Map(Object.entries(routes).map(([route, budget]) => {
@@ -98,7 +98,7 @@ function budgetsOf (file, { requests }, checked) {
       checkKinds(budget.calls ?? {}, requests, `${path}.calls`)
       if (!known.includes(route)) {
         const nearest = nearestName(route, known)
-        throw new Error(`there is no request of '${route}' in ${checked}${nearest === undefined ? '' : `; did you mean '${nearest}'?`}`)
+        throw new Error(`${checked} has no request of '${route}'${nearest === undefined ? '' : `; did you mean '${nearest}'?`}`)
       }
       return [route, readBudget({ ...common, ...budget, calls: { ...common.calls, ...budget.calls } })]
     }))
@@ -121,7 +121,7 @@ function compare (before, now) {
   return [...new Set([...now.keys(), ...before.keys()])].sort().flatMap((title) => {
     const [was, is] = [before.get(title), now.get(title)]
     if (was === undefined) return [{ title, note: 'new', lines: contentsOf(is).map((line) => `+ ${line}`) }]
-    if (is === undefined) return [{ title, note: 'not seen any more', lines: contentsOf(was).map((line) => `- ${line}`) }]
+    if (is === undefined) return [{ title, note: 'no longer seen', lines: contentsOf(was).map((line) => `- ${line}`) }]
     const lines = changesOf(was, is)
     return lines.length === 0 ? [] : [{ title, note: '', lines }]
   })
@@ -136,7 +136,7 @@ function markdownOf (head, over, sections) {
   const parts = sections.map(({ title, note, lines }) => `#### ${code(title)}${note === '' ? '' : ` ${note}`}\n\n${fenced('diff', shown(lines).join('\n'))}`)
   let text = `### light-trace\n\n${safeLines(head)}\n`
   for (const part of [...over === '' ? [] : [fenced('', over)], ...parts]) {
-    if (text.length + part.length > MARKDOWN_MAX) return `${text}\n… more than fits here: \`npx light-trace check\` prints all of it.\n`
+    if (text.length + part.length > MARKDOWN_MAX) return `${text}\n… the rest does not fit here: \`npx light-trace check\` prints everything.\n`
     text += `\n${part}\n`
   }
   return text

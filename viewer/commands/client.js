@@ -50,7 +50,7 @@ class Client {
     for await (const piece of response) {
       pieces.push(piece)
       length += piece.length
-      if (length > bytesMax) throw problem(`${this.address} answers with more than a viewer would`)
+      if (length > bytesMax) throw problem(`the answer of ${this.address} is too long: this is not a light-trace viewer`)
     }
     return Buffer.concat(pieces).toString()
   }
@@ -94,7 +94,7 @@ async function problemOf (response) {
   try {
     return JSON.parse(text).error ?? text
   } catch {
-    return `the answer was ${response.statusCode}: this is not a viewer of light-trace`
+    return `the answer was ${response.statusCode}: this is not a light-trace viewer`
   }
 }
 

@@ -17,7 +17,7 @@ function appEnvironment (from, { port, host, token }) {
   const notes = []
   const endpoint = addressOf(host, port)
   const replace = (name, value, isRight) => {
-    if (env[name] !== undefined && env[name] !== '' && !isRight(env[name])) notes.push(`${name} is set; for this app it is ${value === undefined ? 'ignored' : value}`)
+    if (env[name] !== undefined && env[name] !== '' && !isRight(env[name])) notes.push(value === undefined ? `${name} is ignored for this app` : `${name} is ${value} for this app, instead of the value that you set`)
     if (value === undefined) delete env[name]
     else env[name] = value
   }
@@ -31,7 +31,7 @@ function appEnvironment (from, { port, host, token }) {
   for (const name of ['OTEL_EXPORTER_OTLP_PROTOCOL', ...SIGNALS.map((signal) => `OTEL_EXPORTER_OTLP_${signal}_PROTOCOL`)]) {
     if (env[name] !== undefined) replace(name, 'http/protobuf', (given) => given.startsWith('http/'))
   }
-  if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) notes.push('OTEL_SDK_DISABLED is set: the app sends nothing')
+  if (/^true$/i.test(env.OTEL_SDK_DISABLED ?? '')) notes.push('OTEL_SDK_DISABLED is set, so the app sends nothing')
   if (env.OTEL_LOGS_EXPORTER !== 'none') replace('OTEL_LOGS_EXPORTER', 'otlp', same('otlp')) // `none` lets the user switch log lines off
   if (env.OTEL_METRICS_EXPORTER !== 'none') setMetrics(env, replace)
   env.OTEL_BSP_SCHEDULE_DELAY ||= DELAY_MS

@@ -3,10 +3,12 @@
 // The tools of `light-trace mcp`. They answer in text, in the same form as in the terminal.
 
 const { blockedTogether } = require('../views/blocked')
+const { repeatText } = require('../views/repeats')
 const { plural, safeText } = require('../views/safe-text')
 const { servicesText } = require('../views/services-text')
 const { duration } = require('../views/text')
 const { listMetrics, getMetric } = require('./metric-client')
+const { BY, statisticsText } = require('../views/trace-statistics')
 const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
@@ -16,6 +18,8 @@ const SEARCHED_MAX = 500
 const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: `How many, ${LIMIT_DEFAULT} by default` }
 const where = { type: 'array', items: { type: 'string' }, description: 'Conditions that all hold, such as "tenant.id = a", "http.route != /health", "duration > 100ms", "!error"' }
 const route = { type: 'string', description: 'As listed, such as GET /users/:id' }
+
+const TRACE_ID = '32 hex digits, the first 8 or more of them, or last, slowest, failed'
 
 const TOOLS = [
   tool('list_traces', 'Recent requests, newest first: id, name, status, duration, error. Filters are optional.', {
@@ -27,8 +31,12 @@ const TOOLS = [
     limit
   }),
   tool('get_trace', 'One request as a tree of spans and log lines with durations, errors and, unless attributes is false, every attribute.', {
-    id: { type: 'string', description: '32 hex digits, the first 8 or more of them, or last, slowest, failed' },
+    id: { type: 'string', description: TRACE_ID },
     attributes: { type: 'boolean' }
+  }, ['id']),
+  tool('get_trace_statistics', 'Where the time of one request went: calls, own time, total, average, min, max and failures, by span name or by service, the most own time first.', {
+    id: { type: 'string', description: TRACE_ID },
+    by: { type: 'string', enum: BY, description: 'By span name (default) or by service' }
   }, ['id']),
   tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
     level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },
@@ -52,7 +60,7 @@ const TOOLS = [
   })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric, get_services: services }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, get_trace_statistics: getStatistics, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric, get_services: services }
 
 class WrongArguments extends Error {}
 
@@ -77,7 +85,7 @@ function check (given, { properties, required }) {
   for (const name of required) if (given[name] === undefined) throw new WrongArguments(`${name} is required`)
   for (const [name, value] of Object.entries(given)) {
     const property = Object.hasOwn(properties, name) ? properties[name] : undefined
-    if (property === undefined) throw new WrongArguments(`there is no argument ${name.slice(0, 100)}`)
+    if (property === undefined) throw new WrongArguments(`unknown argument ${name.slice(0, 100)}`)
     const fits = property.type === 'array' ? Array.isArray(value) && value.every((each) => typeof each === 'string') : property.type === 'integer' ? Number.isInteger(value) && value >= property.minimum && value <= property.maximum : typeof value === property.type // eslint-disable-line valid-typeof
     if (!fits) throw new WrongArguments(`${name} must be ${property.type === 'array' ? 'a list of strings' : property.type === 'integer' ? `a whole number from ${property.minimum} to ${property.maximum}` : `a ${property.type}`}`)
   }
@@ -96,6 +104,10 @@ async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters })
 
 function getTrace (client, { id, attributes = true }) {
   return client.text(`/api/traces/${encodeURIComponent(id)}/text${attributes ? '?attributes' : ''}`)
+}
+
+async function getStatistics (client, { id, by = 'name' }) {
+  return statisticsText(await client.json(`/api/traces/${encodeURIComponent(id)}/statistics?by=${encodeURIComponent(by)}`))
 }
 
 async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
@@ -117,7 +129,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
-    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${perRequest} × ${safeText(shape)} one after the other, of which one call would save ${duration(savedMs)} at most`).join('')}`),
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${repeatText({ shape: safeText(shape), count: perRequest, savedMs }, duration)}`).join('')}`),
     '',
     `The slowest of the last ${plural(traces.length, 'trace')}:`,
     ...linesOf(traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count))
@@ -131,7 +143,7 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
   return [
     'Exceptions:',
     ...exceptions.slice(0, count).map(({ type, message, frame, route: where, count: times, traces: [example] }) =>
-      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer held)'}`),
+      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer stored)'}`),
     '',
     'Failed requests, newest first:',
     ...linesOf(traces)

@@ -52,7 +52,7 @@ async function handle (client, message) {
     case 'ping': return result(id, {})
     case 'tools/list': return result(id, { tools: TOOLS })
     case 'tools/call': return call(client, id, params)
-    default: return problem(id, METHOD_NOT_FOUND, `there is no method ${method.slice(0, 100)}`)
+    default: return problem(id, METHOD_NOT_FOUND, `unknown method ${method.slice(0, 100)}`)
   }
 }
 
@@ -66,7 +66,7 @@ function initialized (params) {
 }
 
 async function call (client, id, params) {
-  if (!TOOLS.some(({ name }) => name === params?.name)) return problem(id, INVALID_PARAMS, 'there is no such tool')
+  if (!TOOLS.some(({ name }) => name === params?.name)) return problem(id, INVALID_PARAMS, 'unknown tool')
   try {
     return result(id, { content: [{ type: 'text', text: await callTool(client, params.name, params.arguments ?? {}) }] })
   } catch (error) {

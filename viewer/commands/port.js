@@ -19,7 +19,7 @@ async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, may
     const viewer = make()
     try {
       const taken = await viewer.listen(port, host)
-      if (port !== wanted) say(`port ${wanted} is taken by ${await holderOf(holder)}: this viewer is on ${taken}, and does not see what is sent to ${wanted}`)
+      if (port !== wanted) say(`port ${wanted} is used by ${await holderOf(holder)}. This viewer uses port ${taken} and does not receive what is sent to ${wanted}`)
       return { viewer, port: taken }
     } catch (error) {
       const joined = mayJoin && error.code === 'EADDRINUSE' && port === wanted ? await holder.holder() : undefined
@@ -55,8 +55,8 @@ async function listenForGrpc (viewer, { 'grpc-port': named, port: httpPort, host
 
 function explained (error, port, host, option = '--port') {
   const reasons = {
-    EADDRINUSE: `all ports up to ${port} are taken: choose another with ${option}`,
-    EACCES: `no permission to listen on port ${port}: choose one above 1023 with ${option}`,
+    EADDRINUSE: `all ports up to ${port} are in use. Choose another with ${option}`,
+    EACCES: `no permission to listen on port ${port}. Choose a port above 1023 with ${option}`,
     EADDRNOTAVAIL: `${host} is not an address of this machine`,
     ENOTFOUND: `${host} is not an address of this machine`
   }
@@ -67,7 +67,7 @@ async function holderOf (client) {
   const pid = await client.holder()
   if (pid !== undefined) return `another light-trace (process ${pid})`
   const isReceiver = await client.isAnswered('/v1/traces', { method: 'POST', headers: { 'content-type': 'application/x-protobuf' } })
-  return isReceiver ? 'an OTLP receiver, such as a collector' : 'something that is not an OTLP receiver'
+  return isReceiver ? 'an OTLP receiver, such as a collector' : 'another program that is not an OTLP receiver'
 }
 
 module.exports = { listenFrom, listenForGrpc }

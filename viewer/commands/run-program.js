@@ -74,13 +74,13 @@ function stripTypes (nodeOptions) {
   if (process.features.typescript) return []
   if (process.allowedNodeEnvironmentFlags.has('--experimental-strip-types')) return ['--experimental-strip-types']
   if ([...nodeOptions, process.env.NODE_OPTIONS].some((option) => LOADER.test(option))) return [] // tsx, ts-node, …
-  throw new UsageError(`Node ${process.versions.node} does not run TypeScript: use Node 22.18 or newer, or a loader: light-trace --import=tsx app.ts`)
+  throw new UsageError(`Node ${process.versions.node} does not run TypeScript. Use Node 22.18 or later, or a loader: light-trace --import=tsx app.ts`)
 }
 
 // NODE_OPTIONS makes every Node process that the command starts load the preload.
 function otherCommand (command, nodeOptions, { watch }, env) {
-  if (watch) throw new UsageError('--watch is for a file that Node runs: a command has to watch for itself')
-  if (nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]} is for a file that Node runs: put it into NODE_OPTIONS`)
+  if (watch) throw new UsageError('--watch works only for a file that Node runs, not for a command')
+  if (nodeOptions.length > 0) throw new UsageError(`${nodeOptions[0]} works only for a file that Node runs. For a command, put it into NODE_OPTIONS`)
   const [file, ...args] = command
   return { file, args, extra: { NODE_OPTIONS: `${env.NODE_OPTIONS ?? ''} --import=${PRELOAD}`.trim() } }
 }

@@ -25,7 +25,7 @@ async function attend (viewer, parsed) {
     throw error
   })
   if (parsed.options.stay === true && !end.isOver) {
-    SAY(`${parsed.program[0]} has ended ${end.signal === null ? `with exit code ${end.code}` : `by ${end.signal}`}; Ctrl-C ends the viewer`)
+    SAY(`${parsed.program[0]} has ended ${end.signal === null ? `with exit code ${end.code}` : `on ${end.signal}`}. Press Ctrl-C to end the viewer`)
     await new Promise((resolve) => { for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, resolve) })
   }
   await viewer.close()
@@ -52,7 +52,7 @@ async function openViewer (options, mayJoin = false) {
   await listenForGrpc(viewer, options, SAY)
   viewer.url = urlOf(options.host, port, token)
   // A bug in the viewer must not end the app, too.
-  process.on('uncaughtException', (error) => SAY(`the viewer has a bug, and goes on: ${error.stack}`))
+  process.on('uncaughtException', (error) => SAY(`the viewer keeps running after an error in it: ${error.stack}`))
   if (options.save !== undefined) require('./save').saveTo(viewer, options.save, SAY)
   return viewer
 }

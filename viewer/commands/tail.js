@@ -19,7 +19,7 @@ async function tail (parsed) {
   if (parsed.program === null && await client.isThere()) return follow(client)
   const { openViewer, attend, SAY } = require('./serve')
   const viewer = await openViewer(parsed.options)
-  SAY(`${viewer.url} shows them as a page`)
+  SAY(`${viewer.url} shows the requests on a page`)
   const own = new Client({ url: new URL(addressOf(parsed.options.host, viewer.port)), token: viewer.token ?? undefined })
   const tailing = follow(own, (text) => process.stdout.write(text))
   tailing.catch(() => {}) // the stream ends with the viewer
@@ -55,7 +55,7 @@ class Printer {
   changed (summary) {
     const earlier = this.#waiting.get(summary.id)
     if (earlier !== undefined) clearTimeout(earlier.timer)
-    else if (this.#waiting.size >= WAITING_MAX) return this.#print(`… ${summary.id} (too many at once to be printed)\n`)
+    else if (this.#waiting.size >= WAITING_MAX) return this.#print(`… ${summary.id} (too many at once to print)\n`)
     const timer = setTimeout(() => this.#quiet(summary), summary.root ? QUIET_MS : QUIET_WITHOUT_ROOT_MS)
     this.#waiting.set(summary.id, { timer, summary })
   }
@@ -69,7 +69,7 @@ class Printer {
     const before = this.#printed.get(id)
     if (before?.spans === spans && before.lines === lines) return
     const text = printTrace(await this.#client.text(`/api/traces/${id}`))
-    this.#print(`${text}${before === undefined ? '' : `(again: it had ${plural(before.spans, 'span')}${before.lines === lines ? '' : ` and ${plural(before.lines, 'log line')}`} before)\n`}\n`)
+    this.#print(`${text}${before === undefined ? '' : `(printed again: it had ${plural(before.spans, 'span')}${before.lines === lines ? '' : ` and ${plural(before.lines, 'log line')}`} before)\n`}\n`)
     if (this.#printed.size >= PRINTED_MAX) this.#printed.clear()
     this.#printed.set(id, { spans, lines })
   }

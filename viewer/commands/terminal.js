@@ -5,6 +5,7 @@
 const { TraceStore } = require('../store/trace-store')
 const { importText } = require('../store/import')
 const { textOf } = require('../views/text')
+const { statisticsText } = require('../views/trace-statistics')
 
 const STYLES = { error: [31, 39], warn: [33, 39], dim: [2, 22], bold: [1, 22] }
 
@@ -12,7 +13,16 @@ const STYLES = { error: [31, 39], warn: [33, 39], dim: [2, 22], bold: [1, 22] }
 function printTrace (json, { attributes = false } = {}) {
   const store = new TraceStore({ maxBytes: Infinity })
   const { ids } = importText(store, json)
-  return ids.length === 0 ? '' : textOf(store.get(ids[0]), { attributes, paint: hasColours() ? paint : undefined })
+  return ids.length === 0 ? '' : textOf(store.get(ids[0]), { attributes, paint: painter() })
+}
+
+/** @param {object} answer of GET /api/traces/<id>/statistics */
+function printStatistics (answer) {
+  return statisticsText(answer, painter())
+}
+
+function painter () {
+  return hasColours() ? paint : undefined
 }
 
 function hasColours () {
@@ -26,4 +36,4 @@ function paint (style, text) {
   return `\u001b[${on}m${text}\u001b[${off}m`
 }
 
-module.exports = { printTrace }
+module.exports = { printTrace, printStatistics }

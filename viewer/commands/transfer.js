@@ -15,7 +15,7 @@ async function importFile ({ operand, options }) {
   const { openViewer, attend, SAY } = require('./serve')
   const viewer = await openViewer(options)
   await send(new Client({ port: viewer.port, token: viewer.token ?? undefined }), operand)
-  SAY(`${viewer.url} shows them`)
+  SAY(`${viewer.url} shows the imported traces`)
   await attend(viewer, { program: null, options })
 }
 

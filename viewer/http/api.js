@@ -2,7 +2,7 @@
 
 // Everything under /api/. ../api.md describes it.
 
-const { integer, interval, required } = require('../store/parameters')
+const { integer, interval, oneOf, required } = require('../store/parameters')
 const { Search, filterOf, lineFilterOf } = require('../store/search')
 const { Slices } = require('../store/slices')
 const { startOf, summaryOf } = require('../store/summary')
@@ -19,7 +19,7 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 const NDJSON = 'application/x-ndjson'
 
 const LINE_PATH = /^\/api\/logs\/(\d{1,15})$/
-const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
+const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|statistics|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
 
 class NotFound extends Error {}
 
@@ -41,7 +41,7 @@ class Api {
   async handle (request, response, url) {
     const { pathname: path, searchParams: query } = url
     if (path === '/api/import') return this.#import(request, response)
-    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'use GET', { allow: 'GET' })
     switch (path) {
       case '/api/traces': return sendJson(response, await this.#list(query))
       case '/api/traces/overview': return sendJson(response, await require('../statistics/overview').overviewOf(this.#store, query))
@@ -75,21 +75,25 @@ class Api {
         return send(response, 200, JSON_TYPE, otlpText(trace.spans, trace.lines), query.has('download') ? asFile(`trace-${trace.id}.json`) : {})
       }
       case 'rows': return sendJson(response, require('../views/rows').rowsOf(trace, integer(query, 'limit', 1, Number.MAX_SAFE_INTEGER)))
+      case 'statistics': {
+        const { statisticsOf, BY } = require('../views/trace-statistics')
+        return sendJson(response, statisticsOf(trace, oneOf(query, 'by', BY)))
+      }
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
       case 'text': {
         const { textOf } = require('../views/text')
         const span = query.get('span') ?? undefined
-        if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no such span')
+        if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no span with this id')
         return send(response, 200, 'text/plain; charset=utf-8', textOf(trace, { span, attributes: query.has('attributes') }))
       }
       case 'lines': {
         const line = trace.lines[/^l\d+$/.test(spanName ?? '') ? Number(spanName.slice(1)) : -1]
-        if (line === undefined) throw new NotFound('this trace has no such line')
+        if (line === undefined) throw new NotFound('this trace has no line with this id')
         return sendJson(response, require('../views/span-panel').linePanelOf(line, { full: query.has('full') }))
       }
       case 'spans': {
         const span = trace.find(decoded(spanName ?? '').toLowerCase())
-        if (span === undefined) throw new NotFound('this trace has no such span')
+        if (span === undefined) throw new NotFound('this trace has no span with this id')
         const { panelOf } = require('../views/span-panel')
         return sendJson(response, panelOf(trace, span, { full: query.has('full'), editor: this.#viewer.editor, isHeld: (id) => this.#store.get(id) !== undefined }))
       }
@@ -105,18 +109,18 @@ class Api {
   /** @param {string} name an id, the start of an id, last, slowest or failed */
   find (name) {
     const { found, problem } = this.#named(name.toLowerCase())
-    if (found === undefined) throw new NotFound(problem ?? 'this trace is not held: it was never received, or it was evicted')
+    if (found === undefined) throw new NotFound(problem ?? 'the viewer does not have this trace: it was never received, or it was dropped to make room')
     return found
   }
 
   #named (name) {
-    if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace was received yet' }
+    if (name === 'last') return { found: this.#store.newestFirst().next().value, problem: 'no trace has been received yet' }
     if (name === 'failed') return { found: firstOf(this.#store, ({ failed }) => failed), problem: 'no trace has failed' }
-    if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace was received yet' }
+    if (name === 'slowest') return { found: slowestOf(this.#store), problem: 'no trace has been received yet' }
     if (/^[0-9a-f]{32}$/.test(name)) return { found: this.#store.get(name) }
-    if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace is named by 8 to 32 hex digits, or last, slowest, failed' }
+    if (!/^[0-9a-f]{8,31}$/.test(name)) return { problem: 'a trace id must be 8 to 32 hex digits, or last, slowest or failed' }
     const [found, another] = this.#store.startingWith(name, 2)
-    return another === undefined ? { found } : { problem: 'more than one trace begins with this' }
+    return another === undefined ? { found } : { problem: 'more than one trace id starts with this' }
   }
 
   async #list (query) {
@@ -180,7 +184,7 @@ class Api {
     const held = this.#routes.held(required(query, 'route'), query.get('service') ?? undefined, Infinity)
     const requests = held.filter(({ trace }) => startOf(trace) >= fromMs && startOf(trace) <= toMs).slice(0, FLAME_REQUESTS)
     const root = flameOf(requests)
-    if (root === null) throw new NotFound('no request of this route is held')
+    if (root === null) throw new NotFound('the viewer has no request of this route')
     return { route: query.get('route'), service: root.service, requests: requests.length, root }
   }
 
@@ -194,7 +198,7 @@ class Api {
   #median (trace) {
     const { route, name, service } = summaryOf(trace)
     const median = this.#routes.medianOf(route ?? name, service, trace)
-    if (median === undefined) throw new NotFound('no other request of its route is held')
+    if (median === undefined) throw new NotFound('the viewer has no other request of this route')
     return median
   }
 
@@ -211,7 +215,7 @@ class Api {
   }
 
   async #import (request, response) {
-    if (request.method !== 'POST') return sendError(response, 405, 'import is by POST', { allow: 'POST' })
+    if (request.method !== 'POST') return sendError(response, 405, 'use POST', { allow: 'POST' })
     // A form on another site cannot send this type without a CORS preflight.
     if (!/^application\/(?:json|x-ndjson)\b/.test(request.headers['content-type'] ?? '')) return sendError(response, 415, 'content-type must be application/json')
     const { importText } = require('../store/import')

@@ -35,8 +35,8 @@ function appReport (body) {
 /** Why no spans of an app arrive, as far as its report shows. @returns {string | null} */
 function adviceOf ({ pid, untraced, sent, unsampled, lastError }) {
   const what = untraced ??
-    (sent > 0 ? 'sends its spans elsewhere: what its code sets (an exporter, processors, an SDK) wins over the environment' : null) ??
-    (unsampled > 0 ? `left out ${plural(unsampled, 'span')}, as its sampler says (OTEL_TRACES_SAMPLER, or in its code)` : null) ??
+    (sent > 0 ? 'sends its spans elsewhere, because its code sets an exporter, processors or an SDK' : null) ??
+    (unsampled > 0 ? `did not sample ${plural(unsampled, 'span')} (OTEL_TRACES_SAMPLER, or a sampler in its code)` : null) ??
     (lastError === null ? null : `cannot send: ${lastError}`)
   return what === null ? null : `process ${pid} ${safeText(what, 300)}`
 }

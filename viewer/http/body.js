@@ -30,7 +30,7 @@ class Bodies {
   async read (request) {
     const encoding = (request.headers['content-encoding'] ?? 'identity').trim().toLowerCase()
     if (!ENCODINGS.includes(encoding)) {
-      throw new Refused(415, 'encoding', `content-encoding ${encoding} is not understood: gzip, deflate or none`)
+      throw new Refused(415, 'encoding', `content-encoding must be gzip, deflate or none, not ${encoding}`)
     }
     if (Number(request.headers['content-length']) > BODY_BYTES_MAX) throw tooLarge()
     return this.receive(request, (bytes) => ({ bytes, encoding }))
@@ -71,7 +71,7 @@ class Bodies {
         try {
           check?.(pieces, length)
           if (length > BODY_BYTES_MAX) throw tooLarge()
-          if (this.#underWay > UNDER_WAY_BYTES_MAX) throw new Refused(503, 'busy', 'too much is being received')
+          if (this.#underWay > UNDER_WAY_BYTES_MAX) throw new Refused(503, 'busy', 'the viewer is receiving too much data. Try again later')
         } catch (error) {
           end(reject, error)
         }

@@ -12,7 +12,7 @@ const JSON_TYPE = 'application/json'
 const RETRY_AFTER_SECONDS = '1'
 
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' }
-const OF_A_TRACE = 'the viewer drops spans without valid ids, and what one trace has beyond half of --max-bytes'
+const OF_A_TRACE = 'the viewer drops spans without valid ids, and spans of a trace that is larger than half of --max-bytes'
 const PARTIAL_MESSAGES = {
   traces: OF_A_TRACE,
   logs: OF_A_TRACE,
@@ -39,9 +39,9 @@ class Receiver {
     const origin = sendingOrigin(request)
     if (origin) allow(response, origin)
     try {
-      if (origin === null) throw new Refused(403, 'origin', 'only pages of localhost may send')
+      if (origin === null) throw new Refused(403, 'origin', 'only pages on localhost may send')
       if (request.method === 'OPTIONS' && origin !== undefined) return response.writeHead(204).end()
-      if (request.method !== 'POST') throw new Refused(405, 'method', 'telemetry is sent by POST')
+      if (request.method !== 'POST') throw new Refused(405, 'method', 'use POST')
       if (type !== PROTOBUF && type !== JSON_TYPE) throw new Refused(415, 'media_type', `content-type must be ${PROTOBUF} or ${JSON_TYPE}`)
       const dropped = this.take(signal, await this.#bodies.read(request), type === JSON_TYPE)
       answer(response, type, signal, dropped)

@@ -13,7 +13,7 @@ const LOCAL_ORIGIN = /^https?:\/\/(?:localhost|[\w-]+(?:\.[\w-]+)*\.localhost|12
 function hostRefusal ({ headers }, { token }) {
   // With a token the name need not be checked, because the cookie is bound to the name that the user opened.
   if (token !== null || LOCAL_HOST.test(headers.host ?? '')) return null
-  return 'The Host header names no address of this machine. Ask for localhost or 127.0.0.1.'
+  return 'The Host header is not an address of this machine. Use localhost or 127.0.0.1.'
 }
 
 /** @returns {string | null} the reason for a refusal */

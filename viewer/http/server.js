@@ -129,7 +129,7 @@ class Viewer {
 
   async #route (request, response) {
     const url = parsed(request.url)
-    if (url === null) return sendError(response, 400, 'this is not an address')
+    if (url === null) return sendError(response, 400, 'invalid URL')
     const path = url.pathname
     // Telemetry may be sent to any name of this machine, for example host.docker.internal. Its senders cannot read anything.
     if (SIGNALS[path] !== undefined) return this.receiver.handle(request, response, SIGNALS[path])
@@ -139,7 +139,7 @@ class Viewer {
     if (path.startsWith('/api/')) {
       const refused = originRefusal(request)
       if (refused !== null) return sendError(response, 403, refused)
-      if (!hasToken(request, url, this)) return sendError(response, 401, 'a token is needed: it is in the address that was printed')
+      if (!hasToken(request, url, this)) return sendError(response, 401, 'a token is required: it is in the URL that light-trace printed')
       if (path === '/api/app') return this.#appReport(request, response)
       return this.api.handle(request, response, url)
     }
@@ -149,9 +149,9 @@ class Viewer {
   #page (request, response, url) {
     const { isPage, traceOf, sendPage, FIXED_HEADERS } = require('./page')
     if (!isPage(url.pathname)) return sendError(response, 404, 'there is nothing at this address')
-    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'only GET', { allow: 'GET' })
+    if (request.method !== 'GET' && request.method !== 'HEAD') return sendError(response, 405, 'use GET', { allow: 'GET' })
     if (!hasToken(request, url, this)) {
-      return response.writeHead(401, FIXED_HEADERS).end('<!doctype html><title>light-trace</title><p>This viewer needs the token of the address that <code>light-trace</code> printed.')
+      return response.writeHead(401, FIXED_HEADERS).end('<!doctype html><title>light-trace</title><p>This viewer requires a token. Open the URL that <code>light-trace</code> printed.')
     }
     if (this.token !== null && url.searchParams.has('token')) return response.writeHead(303, { ...FIXED_HEADERS, ...tokenRedirect(url, this.token) }).end()
     const trace = traceOf(url.pathname)
@@ -179,7 +179,7 @@ class Viewer {
     if (error instanceof BadParameter || error instanceof Malformed) return sendError(response, 400, error.message)
     if (error instanceof Refused) return sendError(response, error.status, error.message)
     process.stderr.write(`light-trace: the viewer could not answer: ${error.stack}\n`)
-    sendError(response, 500, 'the viewer failed: its terminal shows why')
+    sendError(response, 500, 'the viewer failed. The error is in its terminal')
   }
 }
 

@@ -50,7 +50,7 @@ export function lostView ({ app, host }) {
         ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
         ['Metrics stored', `${count(stats.metrics.series)} series`, `of ${count(stats.metrics.points)} points received, ${bytes(stats.metrics.bytes)}`],
         ...reasons('Points and slots of metrics dropped', Object.values(stats.metrics.dropped).reduce((sum, number) => sum + number, 0), stats.metrics.dropped, METRIC_REASONS),
-        ['Traces removed to make room', count(stats.evicted.traces), 'the oldest first, always whole traces'],
+        ['Traces removed to make room', count(stats.evicted.traces), 'the oldest first'],
         ['Spans that arrived after their trace was removed', count(stats.evicted.after), 'they start the trace again']
       ]),
       h('h2', null, 'On the way to the viewer'),
@@ -66,7 +66,7 @@ export function lostView ({ app, host }) {
           ...(each.untracedLibraries.length === 0 ? [] : [['Libraries that are not traced', line(each.untracedLibraries.join(', '), 200), 'pass the client or pool to lightTrace.traceClient() once']]),
           ...reasons('Spans dropped', Object.values(each.dropped).reduce((sum, number) => sum + number, 0), each.dropped),
           ['Spans rejected by the receiver', count(each.rejected), ''],
-          ['Spans not sampled', count(each.unsampled), 'left out on purpose, by the sampler'],
+          ['Spans not sampled', count(each.unsampled), 'the sampler left them out'],
           ['Spans waiting to be sent', count(each.queued), ''],
           ...(each.lastError === null ? [] : [['Last error', line(each.lastError, 200), '']])
         ])

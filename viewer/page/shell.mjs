@@ -14,6 +14,7 @@ const KEYS = [
   ['e  E', 'Next, previous error'],
   ['z', 'Zoom to the span'],
   ['c', 'Copy the trace as text'],
+  ['s', 'Switch between waterfall and statistics'],
   ['p', 'Pause, resume'],
   ['Shift ← →', 'Choose a time in a chart, then Enter'],
   ['Esc', 'Close the panel, zoom out, go back'],

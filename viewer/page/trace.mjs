@@ -6,6 +6,7 @@ import { levelSelect } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
+import { statistics } from './statistics.mjs'
 import { waterfall } from './waterfall.mjs'
 import { WAITS, WAIT_MEANINGS, bytes, clock, count, duration, line, plural } from './text.mjs'
 
@@ -28,6 +29,7 @@ export function traceView ({ app, host, id, params }) {
   const steps = h('span', { class: 'steps', hidden: true },
     iconButton('up', 'Previous match (Shift+Enter)', () => fall.nextFound(-1)), iconButton('down', 'Next match (Enter)', () => fall.nextFound(1)))
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
+  const figures = statistics({ app, params, tools, body, find, opened: () => !panel.hidden && closePanel(), closed: () => fall.focus() })
   let summary
   let more // number of rows that the shown answer left out
   let shown
@@ -35,16 +37,17 @@ export function traceView ({ app, host, id, params }) {
   let later
   let generation = 0
   app.title('Trace')
-  tools.append(h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), steps, found, level, h('span.gap', null),
+  tools.append(...figures.tools, h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), steps, found, level, h('span.gap', null),
     legend(), actions())
   level.hidden = true
   fall.leastLevel(level.value)
-  body.append(fall.element, panel)
+  body.prepend(fall.element, panel)
   host.append(head, tools, waits, body)
-  load(params.get('span'))
+  load(figures.shown ? null : params.get('span'))
 
   return {
     search () {
+      figures.close()
       find.focus()
       find.select()
     },
@@ -64,6 +67,8 @@ export function traceView ({ app, host, id, params }) {
       if (summary !== undefined && summary.order < data.oldest) head.classList.add('gone')
     },
     key (event) {
+      if (event.key === 's') return figures.toggle()
+      if (figures.shown && event.key !== 'c') return event.key === 'Escape' && figures.close()
       if (event.key === 'Escape') return escape()
       if (summary === undefined) return false
       return event.key === 'c' ? copyText() : fall.key(event)
@@ -87,6 +92,7 @@ export function traceView ({ app, host, id, params }) {
       drawWaits(answer.rows)
       head.replaceChildren(...heading(summary, answer))
       fall.show(answer)
+      if (!more) figures.load(summary.id)
       if (first && !more) {
         fall.select(spanId)
         if (spanId) openSpan(fall.selected(), { keepFocus: true })

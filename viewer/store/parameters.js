@@ -21,6 +21,14 @@ function integer (query, name, min, max) {
   return value
 }
 
+/** @returns {string | undefined} undefined without the parameter. @throws BadParameter if it is not one of `names` */
+function oneOf (query, name, names) {
+  const value = query.get(name)
+  if (!value) return undefined
+  if (!names.includes(value)) throw new BadParameter(`${name}: must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`)
+  return value
+}
+
 /**
  * The time interval of `from` and `to` (milliseconds since the epoch, either may be missing) or of `last` (`90s`, `15m`, `1h`), which ends now.
  * @param {URLSearchParams} query
@@ -41,4 +49,4 @@ function interval (query, nowMs) {
   return { fromMs: fromMs ?? 0, toMs: toMs ?? Infinity }
 }
 
-module.exports = { BadParameter, required, integer, interval }
+module.exports = { BadParameter, required, integer, oneOf, interval }

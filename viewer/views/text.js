@@ -43,7 +43,7 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
   const service = trace.entry?.origin.service
   const labels = shown.map((node) => '  '.repeat(Math.min(node.depth - base, INDENT_MAX)) + (node.line === undefined ? labelOf(node) : ''))
   const width = Math.min(NAME_WIDTH_MAX, labels.reduce((widest, { length }) => Math.max(widest, length), 0))
-  const lines = [headOf(trace, paint), '']
+  const lines = [headOf(summaryOf(trace), paint), '']
   for (const [i, node] of shown.entries()) {
     if (node.line !== undefined) {
       lines.push(labels[i] + lineOf(node, shown[0], paint))
@@ -80,8 +80,7 @@ function part (nodes, id) {
 }
 
 /** The first line: request, status, duration, service and trace id. */
-function headOf (trace, paint = noPaint) {
-  const summary = summaryOf(trace)
+function headOf (summary, paint = noPaint) {
   const name = safeText(summary.path !== null && summary.method !== null && summary.route === null ? `${summary.method} ${summary.path}` : summary.name)
   const status = summary.status ?? (summary.state === 'error' ? 'ERROR' : 'ok')
   return [
@@ -158,4 +157,4 @@ function duration (ms) {
   return ms >= 100 ? `${ms.toFixed(0)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(3)} ms`
 }
 
-module.exports = { textOf, duration }
+module.exports = { textOf, headOf, duration }
