@@ -29,6 +29,7 @@ const PREFIX_BYTES = 5
 
 const CONNECTIONS_MAX = 256
 const CALLS_MAX = 1000 // of all connections
+const ABORTED_MAX = 500 // of one connection, which is then closed: a sender that resets its calls makes work for nothing
 const HTTP2 = {
   maxHeaderListPairs: 64,
   settings: { maxConcurrentStreams: 100, maxHeaderListSize: 8192, enablePush: false }
@@ -53,7 +54,7 @@ class Grpc {
   #limits
   #servers = []
   #http2 = null
-  #connections = new Set() // of net.Socket and, where HTTP/2 is spoken, Http2Session
+  #connections = new Map() // net.Socket → its Http2Session, or null until HTTP/2 is spoken
   #open = 0
   #messages = 0
 
@@ -67,15 +68,15 @@ class Grpc {
     this.#bodies = bodies
     this.#httpPort = httpPort
     this.#limits = { ...LIMITS, ...limits }
+    this.port = null
   }
 
   /** @returns {Promise<number>} the port. @throws the errors of listen */
   async listen (port, host) {
     this.#servers = await listen(() => net.createServer({ noDelay: true }, (socket) => this.#connected(socket)), port, host)
+    this.port = this.#servers[0].address().port
     return this.port
   }
-
-  get port () { return this.#servers[0].address().port }
 
   stats () {
     return { port: this.port, connections: this.#connections.size, messages: this.#messages }
@@ -83,7 +84,7 @@ class Grpc {
 
   async close () {
     const closed = this.#servers.map((server) => new Promise((resolve) => server.close(resolve)))
-    for (const connection of this.#connections) this.#leave(connection)
+    for (const socket of this.#connections.keys()) this.#leave(socket)
     await Promise.all(closed)
   }
 
@@ -94,7 +95,7 @@ class Grpc {
       this.#refused(new Refused(503, 'connections', 'too many connections'))
       return socket.destroy()
     }
-    this.#connections.add(socket)
+    this.#connections.set(socket, null)
     socket.on('close', () => this.#connections.delete(socket))
     const timer = setTimeout(() => socket.destroy(), this.#limits.prefaceMs)
     socket.on('close', () => clearTimeout(timer))
@@ -121,34 +122,36 @@ class Grpc {
   }
 
   #speak (socket) {
-    this.#http2 ??= this.#createHttp2()
-    this.#connections.delete(socket)
+    if (this.#http2 === null) {
+      this.#http2 = require('node:http2').createServer(HTTP2)
+      this.#http2.on('stream', (stream, headers) => { this.#call(stream, headers) })
+    }
+    this.#http2.once('session', (session) => this.#opened(session, socket))
     this.#http2.emit('connection', socket)
   }
 
-  #createHttp2 () {
-    const server = require('node:http2').createServer(HTTP2)
-    server.on('session', (session) => {
-      let isUsed = false
-      this.#connections.add(session)
-      session.on('close', () => this.#connections.delete(session))
-      session.on('stream', () => { isUsed = true })
-      session.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
-        // The GOAWAY of grpc-go is an error to Node. It comes after the calls, and nothing is lost.
-        if (error.code === 'ERR_HTTP2_ERROR' && !isUsed) this.#refused(new Refused(400, 'protocol', error.message))
-      })
-      session.setTimeout(this.#limits.idleMs, () => this.#leave(session))
+  #opened (session, socket) {
+    let isUsed = false
+    let aborted = 0
+    this.#connections.set(socket, session)
+    session.on('stream', (stream) => {
+      isUsed = true
+      stream.on('aborted', () => { if (++aborted > ABORTED_MAX) socket.destroy() })
     })
-    server.on('stream', (stream, headers) => { this.#call(stream, headers) })
-    return server
+    session.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
+      // The GOAWAY of grpc-go is an error to Node. It comes after the calls, and nothing is lost.
+      if (error.code === 'ERR_HTTP2_ERROR' && !isUsed) this.#refused(new Refused(400, 'protocol', error.message))
+    })
+    session.setTimeout(this.#limits.idleMs, () => this.#leave(socket))
   }
 
   // Says goodbye, so that senders know which calls to repeat. A sender that does not read is not waited for.
-  #leave (connection) {
-    if (connection instanceof net.Socket) return connection.destroy()
-    connection.close()
-    const timer = setTimeout(() => connection.destroy(), this.#limits.closingMs)
-    connection.on('close', () => clearTimeout(timer))
+  #leave (socket) {
+    const session = this.#connections.get(socket)
+    if (session === null) return socket.destroy()
+    session.close()
+    const timer = setTimeout(() => socket.destroy(), this.#limits.closingMs)
+    socket.on('close', () => clearTimeout(timer))
   }
 
   async #call (stream, headers) {
