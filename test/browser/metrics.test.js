@@ -212,12 +212,13 @@ inBrowser('an interval that is drawn with the mouse becomes the interval of the 
   const params = new URL(page.url()).searchParams
   const [from, to] = ['from', 'to'].map((name) => Number(params.get(name)))
   t.ok(to - from > 500_000 && to - from < 700_000, `half of twenty minutes: ${to - from}`)
-  await page.getByRole('link', { name: 'last hour' }).waitFor()
+  await page.getByRole('button', { name: /^Time interval: \d/ }).waitFor()
   await (await drawn(page, 'shop.queue.depth')).locator('summary').click()
   await figureOf(page, 'shop.queue.depth').locator('td').first().waitFor()
   const count = await figureOf(page, 'shop.queue.depth').locator('tbody tr').count()
   t.ok(Math.abs(count - (to - from) / STEP_MS) <= 2, `${count} rows`)
-  await page.getByRole('link', { name: 'last hour' }).click()
+  await page.getByRole('button', { name: /^Time interval/ }).click()
+  await page.getByRole('button', { name: 'All time' }).click()
   await page.waitForURL(/\/metrics$/)
 })
 

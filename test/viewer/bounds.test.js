@@ -36,7 +36,7 @@ test('one trace may hold half, what is above is counted and the sender told', as
   const spans = Array.from({ length: 100 }, (_, i) => ({ trace: 1, id: i + 1, attributes: { text: 'x'.repeat(10_000) } }))
   const response = await viewer.post('/v1/traces', encodeRequest(spansOf(spans)), { 'content-type': 'application/x-protobuf' })
   t.equal(response.status, 200)
-  t.match(Buffer.from(await response.arrayBuffer()).toString(), /beyond half of --max-bytes/)
+  t.match(Buffer.from(await response.arrayBuffer()).toString(), /larger than half of --max-bytes/)
   const { traces } = await viewer.json('/api/traces')
   t.match(traces, [{ id: traceId(1) }, { id: traceId(2) }], 'it does not push out the others')
   t.equal(traces[0].spans + traces[0].dropped, 100)

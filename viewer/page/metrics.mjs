@@ -5,7 +5,7 @@ import { LINES_MAX, chart } from './chart.mjs'
 import { button, h, icon, scrolling } from './dom.mjs'
 import { PERCENTILES, dotsOf, metricCard, statistics } from './metric-card.mjs'
 import { whenReleased } from './pointer.mjs'
-import { clock, count, duration, line, number, percent, plural } from './text.mjs'
+import { count, duration, line, number, percent, plural } from './text.mjs'
 
 const CARDS = 24 // at first, and with each press of the button
 const BY_MAX = 10 // attributes, as in the API
@@ -14,8 +14,8 @@ const TYPING_MS = 150
 const SPAN_MIN_MS = 300_000
 
 export function metricsView ({ app, host, params }) {
-  const state = Object.fromEntries(params) // service, route, of, q, from, to, last, and for each instrument `by.<name>` and `show.<name>`
-  const shared = { group: 'metrics', onSelect: (from, to) => app.go('/metrics' + query({ ...state, last: '', from, to })) }
+  const state = Object.fromEntries([...params].filter(([name]) => !['from', 'to', 'last'].includes(name))) // service, route, of, q, and for each instrument `by.<name>` and `show.<name>`
+  const shared = { group: 'metrics', onSelect: (from, to) => app.narrow({ from, to }) }
   const services = h('select', { 'aria-label': 'Service', onchange: () => { Object.assign(state, { service: services.value, route: '', of: '' }); rename(); load() } })
   const search = h('input', { type: 'search', placeholder: 'Search instruments', 'aria-label': 'Search instruments', autocomplete: 'off', spellcheck: 'false', oninput: typed })
   const found = h('span.quiet')
@@ -41,7 +41,7 @@ export function metricsView ({ app, host, params }) {
   let typing
   search.value = state.q ?? ''
   app.title('Metrics')
-  host.append(h('h1.sr', null, 'Metrics'), h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found, h('span.gap'), interval()), body)
+  host.append(h('h1.sr', null, 'Metrics'), h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found), body)
   body.classList.add('metrics')
   body.append(nothing, ...sections)
   load()
@@ -61,20 +61,14 @@ export function metricsView ({ app, host, params }) {
   }
 
   function where () {
-    const { service, from, to, last } = state
-    return { service, from, to, last }
-  }
-
-  function interval () {
-    const { from, to } = state
-    return from && to && h('span.quiet', null, `${[from, to].map((each) => clock(Number(each)).slice(0, 8)).join(' to ')} · `, h('a', { href: '/metrics' + query({ ...state, from: '', to: '' }) }, 'last hour'))
+    return { service: state.service, ...app.interval }
   }
 
   // The interval of a chart: the chosen one, or from the first value that the page knows.
   function times ({ atMs, slotMs }, lines) {
     const toMs = atMs.at(-1) + slotMs
     firstMs = Math.min(firstMs, atMs.find((_, index) => lines.some(({ values }) => values[index] != null)) ?? Infinity)
-    return { atMs, toMs, fromMs: state.from || state.last ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
+    return { atMs, toMs, fromMs: Object.keys(app.interval).length > 0 ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
   }
 
   function rename () {

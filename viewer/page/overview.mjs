@@ -56,11 +56,12 @@ export function overview ({ app, params, loaded }) {
     const total = answer.requests.reduce((sum, each) => sum + each, 0)
     element.hidden = total + answer.earlier + answer.later === 0 && Object.keys(app.interval).length === 0
     const some = (values) => values.map((value) => value === 0 ? null : value)
+    const hasFailed = answer.failed.some((number) => number > 0)
     figure.set({
       fromMs: answer.atMs[0],
       toMs: answer.atMs.at(-1) + slotMs,
       atMs: answer.atMs,
-      lines: [{ label: 'Requests', values: some(answer.requests), colour: '--hue-0', bars: true }, { label: 'Failed', values: some(answer.failed), colour: '--bad', bars: true }]
+      lines: [{ label: 'Requests', values: some(answer.requests), colour: '--hue-0', bars: true }, ...(hasFailed ? [{ label: 'Failed', values: some(answer.failed), colour: '--bad', bars: true }] : [])]
     })
     drawNote(answer)
     loaded(answer)
