@@ -180,7 +180,8 @@ inBrowser('instruments are searched, and many of them are shown in parts', async
 inBrowser('in a chart the arrow keys move through time, in all charts, and announce the values', async (t, { send, open, url }) => {
   await shop(send, url)
   const page = await open('/metrics')
-  const heap = figureOf(page, 'Heap')
+  await drawn(page, 'Garbage collection')
+  const heap = await drawn(page, 'Heap')
   const plot = heap.getByRole('slider', { name: 'Heap' })
   await plot.focus()
   t.match(await plot.getAttribute('aria-valuetext'), /^Last, Value .* MB$/)
@@ -192,7 +193,7 @@ inBrowser('in a chart the arrow keys move through time, in all charts, and annou
   t.equal(await plot.getAttribute('aria-valuetext'), said(last))
   await page.keyboard.press('ArrowLeft')
   t.equal(await plot.getAttribute('aria-valuetext'), said(last - 1))
-  t.equal(await figureOf(page, 'Memory').locator('figcaption .quiet').textContent(), clock(atMs[last - 1]).slice(0, 8), 'the other charts follow')
+  t.equal(await figureOf(page, 'Garbage collection').locator('figcaption .quiet').textContent(), clock(atMs[last - 1]).slice(0, 8), 'the charts in view follow')
   await page.keyboard.press('Home')
   t.equal(await plot.getAttribute('aria-valuetext'), said(value.findIndex((each) => each !== null)))
   await page.keyboard.press('Escape')
@@ -220,6 +221,22 @@ inBrowser('an interval that is drawn with the mouse becomes the interval of the 
   await page.getByRole('button', { name: /^Time interval/ }).click()
   await page.getByRole('button', { name: 'All time' }).click()
   await page.waitForURL(/\/metrics$/)
+})
+
+inBrowser('the page stays where it is scrolled to, with the focus, when new metrics arrive', async (t, { send, open, url }) => {
+  await shop(send, url)
+  const page = await open('/metrics')
+  await page.getByRole('button', { name: 'POST /orders' }).click()
+  const region = page.getByRole('region', { name: 'Metrics', exact: true })
+  await region.evaluate((element) => { element.scrollTop = 900 })
+  const rate = () => page.locator('.metrics tbody td.k-rate').first().textContent()
+  const [before, top] = [await rate(), await region.evaluate((element) => element.scrollTop)]
+  const attributes = { 'http.request.method': 'POST', 'http.route': '/orders', 'http.response.status_code': 200 }
+  await sendMetrics(url, [histogram('http.server.request.duration', 's', [{ at: Date.now(), attributes, counts: [0, 90_000, 0, 0, 0, 0, 0, 0, 0, 0] }])])
+  await page.waitForFunction((text) => document.querySelector('.metrics tbody td.k-rate').textContent !== text, before)
+  t.ok(top > 500)
+  t.equal(await region.evaluate((element) => element.scrollTop), top)
+  t.equal(await page.evaluate(() => document.activeElement.textContent), 'POST /orders')
 })
 
 inBrowser('charts follow the theme and the width of the window', async (t, { send, open, url }) => {

@@ -239,7 +239,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
       rows.length < at.length ? h('p.remark', null, `The newest ${rows.length} of ${at.length} times.`) : '',
       data.dots.length === 0 ? '' : table(`${label}: traces`, ['Time', '#Value', 'Trace'], data.dots.map((dot) => [clock(dot.atMs), format(dot.value), dot.href ? h('a', { href: dot.href }, text(dot.label, 40)) : 'not held']), { class: 'wide-table' }))
     box.scrollTop = scrollTop
-    if (held.pathname && !held.isConnected) box.querySelector(`a[href="${held.getAttribute('href')}"]`)?.focus()
+    if (held.pathname && !held.isConnected) box.querySelector(`a[href="${held.getAttribute('href')}"]`)?.focus({ preventScroll: true })
   }
 }
 

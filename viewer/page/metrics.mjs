@@ -268,6 +268,6 @@ function requestsSection ({ state, shared, times, changed }) {
         h('th.k-route', { scope: 'row' }, button(h('bdi', null, line(each.route) || 'no name'), () => pick(each === one ? undefined : each), { class: 'link', 'aria-pressed': String(each === one), 'data-key': `pick ${each.service} ${each.route}` })),
         cells(each).map((cell, index) => h('td', { class: classOf(index + 1) + (index === 2 && each.errorShare > 0 ? ' bad' : '') }, cell)))))),
     more > 0 ? h('p.remark', null, `${plural(more, 'more route is', 'more routes are')} not shown.`) : '')
-    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus()
+    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus({ preventScroll: true })
   }
 }
