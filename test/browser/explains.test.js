@@ -4,10 +4,10 @@
 
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
+const { problemsOf } = require('./support/axe')
 const { inBrowser, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 const HTTP = { 'http.request.method': 'GET', 'http.route': '/items', 'url.path': '/items', 'http.response.status_code': 200 }
 const SLOW = { 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.035 }
 const REPEATED = { 'light_trace.repeated.shape': 'SELECT items', 'light_trace.repeated.count': 12, 'light_trace.repeated.duration': 0.06 }
@@ -227,20 +227,14 @@ inBrowser('axe finds no violation in the explanations', async (t, { send, open, 
   for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow', 'light'], ['narrow', 'dark']]) {
     const page = await open('/', { size, colorScheme })
     await page.locator('.row .flag').first().waitFor()
-    t.same(await violationsIn(page), [], `the list: ${size}, ${colorScheme}`)
+    t.same(await problemsOf(page), [], `the list: ${size}, ${colorScheme}`)
     for (const { traceId, root } of [many, stopped, slow]) {
       await page.goto(`${url}/traces/${traceId}?span=${root}`)
       await page.locator('.panel h2').waitFor()
       await page.locator('input[type=search]').fill('items')
       await page.locator('.tools [role=status]').getByText(/ of /).waitFor()
-      t.same(await violationsIn(page), [], `${size}, ${colorScheme}`)
+      t.same(await problemsOf(page), [], `${size}, ${colorScheme}`)
       await look(page, `axe-${size}-${colorScheme}-${[many, stopped, slow].findIndex((each) => each.traceId === traceId)}`)
     }
   }
 })
-
-async function violationsIn (page) {
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 2).map(({ html }) => html.slice(0, 160)).join(' | ')}`)
-}

@@ -2,11 +2,10 @@
 
 // The map of services in a browser: what is drawn, its keys, its tables, and where it leads.
 
+const { problemsOf } = require('./support/axe')
 const { inBrowser, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
-const { readFileSync } = require('node:fs')
 
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 const made = traces.ids(77)
 
 const HTTP = { 'http.request.method': 'GET', 'server.address': 'stock', 'server.port': 3001 }
@@ -29,12 +28,6 @@ function request ({ fail = false, from = 'shop', to = 'stock', traceId = made.tr
       ]
     })
   }
-}
-
-async function problemsOf (page) {
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-  return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`)
 }
 
 const focused = (page) => page.evaluate(() => document.activeElement.textContent)

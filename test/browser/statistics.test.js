@@ -2,11 +2,10 @@
 
 // The statistics of a trace, beside its waterfall.
 
-const { readFileSync } = require('node:fs')
+const { problemsOf } = require('./support/axe')
 const { inBrowser, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 const ORDERS = { method: 'POST', route: '/orders', path: () => '/orders', base: 40 }
 
 function order () {
@@ -120,9 +119,7 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
     await send(...bodies)
     for (const by of ['name', 'service']) {
       const page = await statistics(open, traceId, { path: `?view=statistics&by=${by}`, size, colorScheme })
-      await page.evaluate(AXE)
-      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-      t.same(violations.filter(({ impact }) => impact === 'serious' || impact === 'critical').map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)}`), [], by)
+      t.same(await problemsOf(page), [], by)
       for (const selector of ['html', '#main', '.statistics']) t.ok(await page.locator(selector).evaluate((element) => element.scrollWidth <= element.clientWidth), `${selector} does not scroll sideways`)
       await look(page, `${by}-${size}-${colorScheme}`)
     }

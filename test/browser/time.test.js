@@ -2,12 +2,11 @@
 
 // Conditions as chips, the overview of requests over time, and the time interval that narrows every page.
 
-const { readFileSync } = require('node:fs')
+const { problemsOf } = require('./support/axe')
 const { inBrowser, rows, texts } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
-const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
 const SECOND = 1000
 const HOSTILE = '<img src=x onerror="window.hacked=1"> \\ \u202e名前'
 
@@ -46,12 +45,6 @@ async function type (page, text) {
   await page.locator('#search').focus()
   await page.keyboard.type(text)
   await page.keyboard.press('Enter')
-}
-
-async function problemsOf (page) {
-  await page.evaluate(AXE)
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map(({ html, failureSummary }) => `${html.slice(0, 160)} ${failureSummary}`).join(' | ')}`)
 }
 
 async function plotOf (page) {

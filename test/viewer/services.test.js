@@ -266,13 +266,13 @@ test('light-trace services prints the map, or what one service depends on', asyn
     await send([{ trace, id: 6, parent: 2, kind: SERVER, ms: 10 }], { service: 'stock' })
   }
   const { stdout } = await run()
-  t.equal(stdout, `shop  service  2 requests  0.2/s  p50 50.0 ms  p99 50.0 ms
-  → postgresql db:5432/shop  2 calls  1 failed  0.2/s  p50 4.0 ms  p99 4.0 ms  slowest ${traceId(2)}  failed ${traceId(1)}
-  → stock  2 calls  0.2/s  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
-  ← clients  2 calls  0.2/s  p50 50.0 ms  p99 50.0 ms  slowest ${traceId(2)}
+  t.equal(stdout, `shop  service  2 requests  12/min  p50 50.0 ms  p99 50.0 ms
+  → postgresql db:5432/shop  2 calls  1 failed  12/min  p50 4.0 ms  p99 4.0 ms  slowest ${traceId(2)}  failed ${traceId(1)}
+  → stock  2 calls  12/min  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+  ← clients  2 calls  12/min  p50 50.0 ms  p99 50.0 ms  slowest ${traceId(2)}
 
-stock  service  2 requests  0.2/s  p50 10.0 ms  p99 10.0 ms
-  ← shop  2 calls  0.2/s  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+stock  service  2 requests  12/min  p50 10.0 ms  p99 10.0 ms
+  ← shop  2 calls  12/min  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
 `)
   const of = await run('stock')
   t.match(of.stdout, /^stock {2}service/m)

@@ -1,5 +1,6 @@
 // Routes: the figures of each, its latency over time, and links to the requests that explain them.
 
+import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
 import { flame } from './flame.mjs'
 import { button, fact, h, scrolling, table, viewHead } from './dom.mjs'
@@ -53,7 +54,7 @@ function cellsOf (route, data) {
     h('th', { scope: 'row', class: 'k-route' }, h('a', { href: addressOf('/routes', route), 'data-key': `route ${route.service} ${route.route}` }, ...nameOf(route))),
     h('td.k-service', null, h('bdi', null, line(route.service || 'no name', 60))),
     num('count', count(route.count)),
-    num('perSecond', rate(route.perSecond)),
+    num('perSecond', rateText(route.perSecond)),
     num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
@@ -61,13 +62,6 @@ function cellsOf (route, data) {
     h('td.k-heat', null, heat(route, data)),
     h('td.k-to', null, ways(route))
   ]
-}
-
-/** 12.5 / s, or 3 / min for less than one in a second. */
-export function rate (perSecond) {
-  if (perSecond >= 1) return `${perSecond < 9.95 ? perSecond.toFixed(1) : count(perSecond)} / s`
-  const perMinute = Math.round(perSecond * 60)
-  return perMinute === 0 && perSecond > 0 ? '< 1 / min' : `${perMinute} / min`
 }
 
 function rateLabel ({ isNarrowed }) {
@@ -162,7 +156,7 @@ function routeFacts (route, data) {
   const to = (label, id) => id !== null && h('a', { class: 'button', href: `/traces/${encodeURIComponent(id)}` }, label)
   return [
     h('dl.facts.big', null,
-      fact('Requests', count(route.count)), fact(rateLabel(data), rate(route.perSecond)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
+      fact('Requests', count(route.count)), fact(rateLabel(data), rateText(route.perSecond)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
       fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)),
       route.repeats && fact('Repeated calls', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${line(shape, 200)}, one after the other: a single call could save up to ${duration(savedMs)}`).join(' · '))),
     h('div.actions', null, [

@@ -1,9 +1,10 @@
 'use strict'
 
-/** A rate, per minute or per hour if it is low. The terminal and the page use it. */
+/** A rate: 12.5/s, or 3/min and 2/h if it is lower. The terminal and the page use it. */
 function rateText (perSecond) {
-  if (perSecond >= 0.095) return `${digits(perSecond)}/s`
-  return perSecond * 60 >= 0.95 ? `${digits(perSecond * 60)}/min` : `${digits(perSecond * 3600)}/h`
+  if (perSecond >= 0.95) return `${digits(perSecond)}/s`
+  if (perSecond * 60 >= 0.95 || perSecond === 0) return `${digits(perSecond * 60)}/min`
+  return `${digits(perSecond * 3600)}/h`
 }
 
 function digits (number) {
