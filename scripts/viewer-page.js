@@ -7,28 +7,20 @@
 const { readFileSync, writeFileSync } = require('node:fs')
 const path = require('node:path')
 const esbuild = require('esbuild')
+const { onlyUsed } = require('./uplot-parts')
 
 const SOURCE = path.join(__dirname, '..', 'viewer', 'page')
 const PAGE = path.join(__dirname, '..', 'viewer', 'page.html')
 
-// Members of uPlot that the page does not use, and that a bundler has to keep.
-const UNUSED_OF_UPLOT = [/\(paths\.stepped\s+= stepped\);/, /\(paths\.spline\s+= monotoneCubic\);/, /uPlot\.join = join;/]
-
-const withoutUnused = {
-  name: 'without unused',
+// What esbuild is given of uPlot.
+const lessOfUplot = {
+  name: 'less of uPlot',
   setup (build) {
-    build.onLoad({ filter: /[\\/]uPlot\.esm\.js$/ }, ({ path: file }) => {
-      let contents = readFileSync(file, 'utf8')
-      for (const unused of UNUSED_OF_UPLOT) {
-        if (!unused.test(contents)) throw new Error(`${unused} is not in ${file}`)
-        contents = contents.replace(unused, '')
-      }
-      return { contents }
-    })
+    build.onLoad({ filter: /[\\/]uPlot\.esm\.js$/ }, ({ path: file }) => ({ contents: onlyUsed(readFileSync(file, 'utf8')) }))
   }
 }
 
-module.exports = { buildPage, PAGE }
+module.exports = { buildPage, lessOfUplot, PAGE }
 
 if (require.main === module) {
   buildPage().then((page) => {
@@ -56,7 +48,7 @@ async function bundle (entry) {
     target: 'esnext',
     charset: 'utf8',
     legalComments: 'none',
-    plugins: [withoutUnused]
+    plugins: [lessOfUplot]
   })
   return outputFiles[0].text.trim()
 }

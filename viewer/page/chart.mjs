@@ -90,7 +90,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   }
 
   async function make () {
-    // Loaded with the first chart, since it makes formatters of Intl, which takes as long as drawing a trace.
+    // Loaded with the first chart, since its tables of steps take milliseconds.
     Plot ??= (await import('uplot')).default
     if (closed || plot.clientWidth === 0 || data.atMs.length === 0 || kind === kindOf(data)) return
     kind = kindOf(data)

@@ -4,12 +4,9 @@ import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
 import { button, fact, h, iconButton, scrolling, svg, table, viewHead } from './dom.mjs'
 import { onFigures } from './routes.mjs'
-import { layOut, NODE_WIDTH } from './service-layout.mjs'
 import { count, duration, line, percent, plural, short } from './text.mjs'
 
 const SIDES = [['', 'what it calls, and what calls it'], ['calls', 'what it depends on'], ['callers', 'what depends on it']]
-// With more edges, only the labels of the selected ones are shown.
-const LABELS_MAX = 60
 const KINDS = { service: 'service', client: 'sends no spans', db: 'database', host: 'host', messaging: 'queue' }
 const SHAPES = {
   service: 'M3 2.5h10v11H3zM6 6h4M6 9h4',
@@ -58,7 +55,7 @@ export function servicesView ({ app, host, params }) {
   }
 
   async function load () {
-    data = await get('/api/services', { ...state, ...app.interval })
+    data = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
     draw()
   }
 
@@ -126,13 +123,13 @@ export function servicesView ({ app, host, params }) {
   function setPlaces (byId) {
     const edges = new Map(data.edges.map((each) => [edgeKey(each), each]))
     const shape = [...byId.keys(), ...edges.keys()].sort().join('\n')
-    if (placed?.shape !== shape) placed = { shape, ...layOut(data.nodes, data.edges, body.parentElement.clientWidth, data.edges.length > LABELS_MAX) }
-    for (const each of placed.nodes) each.node = byId.get(each.node.id)
-    for (const each of placed.edges) each.edge = edges.get(edgeKey(each.edge))
+    if (placed?.shape !== shape) placed = { shape, ...data.layout }
+    for (const each of placed.nodes) each.node = byId.get(each.id)
+    for (const each of placed.edges) each.edge = edges.get(edgeKey(each))
   }
 
   function drawMap (byId) {
-    const { width, height, nodes, edges } = placed
+    const { width, height, dense, nodes, edges } = placed
     const on = ({ from, to }) => chosen !== null && (chosen.node === undefined ? from === chosen.caller && to === chosen.callee : from === chosen.node || to === chosen.node)
     const some = edges.some(({ edge }) => on(edge))
     const lines = edges.map((each) => svg('g', { class: `edge-line ${each.edge.errors > 0 ? 'bad' : ''} ${on(each.edge) ? 'on' : some ? 'off' : ''}` },
@@ -141,18 +138,18 @@ export function servicesView ({ app, host, params }) {
       class: `node is-${each.node.kind}`,
       title: `${line(nameOf(each.node))}\n${described(each.node)}`,
       'aria-pressed': String(chosen?.node === each.node.id),
-      style: { left: `${each.x}px`, top: `${Math.round(each.y)}px`, width: `${NODE_WIDTH}px`, height: `${Math.round(each.height)}px` },
+      style: { left: `${each.x}px`, top: `${each.y}px`, height: `${each.height}px` },
       onclick: () => choose({ node: each.node.id })
     }, [shapeOf(each.node.kind), h('span.words', null, h('bdi', null, line(each.node.name || 'no name', 60)), h('small', null, below(each.node)))]))
     const labels = edges.map((each) => itemOf(each.edge, edgeKey(each.edge), {
       class: `edge ${on(each.edge) ? 'on' : ''}`,
       title: `${line(nameOf(byId.get(each.edge.from)))} → ${line(nameOf(byId.get(each.edge.to)))}\n${described(each.edge)}`,
       'aria-pressed': String(chosen?.caller === each.edge.from && chosen?.callee === each.edge.to),
-      style: { left: `${Math.round(each.x)}px`, top: `${Math.round(each.y)}px` },
+      style: { left: `${each.x}px`, top: `${each.y}px` },
       onclick: () => choose(edgeChoice(each.edge))
     }, [h('span.sr', null, `${line(nameOf(byId.get(each.edge.from)))} calls ${line(nameOf(byId.get(each.edge.to)))}, `), h('span', null, `${rateText(each.edge.perSecond)} · ${short(each.edge.p50Ms)}`), each.edge.errors > 0 && h('span.bad', null, [percent(each.edge.errors / each.edge.calls), h('span.sr', null, ' failed')])]))
     const group = h('div', {
-      class: `map ${edges.length > LABELS_MAX ? 'dense' : ''}`,
+      class: `map ${dense ? 'dense' : ''}`,
       role: 'group',
       'aria-label': 'Arrow keys go along the calls, Enter shows the figures',
       style: { width: `${width}px`, height: `${height}px` },
@@ -189,16 +186,16 @@ export function servicesView ({ app, host, params }) {
 
   function nextOf (direction) {
     const step = { Up: -1, Down: 1 }[direction]
-    const nodeAt = placed.nodes.findIndex(({ node }) => nodeKey(node.id) === at)
+    const nodeAt = placed.nodes.findIndex(({ id }) => nodeKey(id) === at)
     if (nodeAt !== -1) {
       const { left, right } = placed.nodes[nodeAt]
-      if (step !== undefined) return placed.nodes[nodeAt + step] && nodeKey(placed.nodes[nodeAt + step].node.id)
-      const [edge] = direction === 'Right' ? right : left
-      return edge && edgeKey(edge.edge)
+      if (step !== undefined) return placed.nodes[nodeAt + step] && nodeKey(placed.nodes[nodeAt + step].id)
+      const edge = placed.edges[direction === 'Right' ? right : left]
+      return edge && edgeKey(edge)
     }
-    const edgeAt = placed.edges.findIndex(({ edge }) => edgeKey(edge) === at)
+    const edgeAt = placed.edges.findIndex((edge) => edgeKey(edge) === at)
     if (edgeAt === -1) return undefined
-    if (step !== undefined) return placed.edges[edgeAt + step] && edgeKey(placed.edges[edgeAt + step].edge)
+    if (step !== undefined) return placed.edges[edgeAt + step] && edgeKey(placed.edges[edgeAt + step])
     return nodeKey(placed.edges[edgeAt][direction === 'Right' ? 'right' : 'left'])
   }
 

@@ -8,11 +8,12 @@
 
 const { STATUS_ERROR } = require('../otlp/names')
 const { conditionText } = require('../store/condition')
-const { BadParameter } = require('../store/parameters')
+const { BadParameter, integer } = require('../store/parameters')
 const { Search, filterOf } = require('../store/search')
 const { Slices } = require('../store/slices')
 const { startOf, rounded } = require('../store/summary')
 const { isRequest } = require('../store/trace')
+const { layOut } = require('../views/service-layout')
 const { callsOf, serviceNamed } = require('./calls')
 const { percentile } = require('./routes')
 
@@ -29,6 +30,7 @@ const RATE_SHORTEST_MS = 10_000 // one request is not one per second
 const RATE_LONGEST_MS = 86_400_000 // a sender's clock may be years off
 
 const SIDES = ['calls', 'callers']
+const WIDTH_MAX = 100_000
 
 class Services {
   #store
@@ -51,17 +53,19 @@ class Services {
   get keptCalls () { return this.#keptCalls }
 
   /**
-   * @param {URLSearchParams} query the parameters of GET /api/traces narrow the traces; `of` and `side` narrow the map to what a node calls and what calls it
+   * @param {URLSearchParams} query the parameters of GET /api/traces narrow the traces; `of` and `side` narrow the map to what a node calls and what calls it;
+   *   `layout` is the width of a drawing whose places are in the answer, too
    * @throws BadParameter
    */
   list (query, nowMs = Date.now()) {
     const filter = filterOf(query, nowMs)
     const side = query.get('side') || ''
     if (side !== '' && !SIDES.includes(side)) throw new BadParameter(`side: must be ${SIDES.join(' or ')}`)
+    const width = integer(query, 'layout', 1, WIDTH_MAX)
     // One at a time: each would need the memory for all durations.
     const answer = this.#work.then(() => this.#compute(filter, query.get('of') || '', side, nowMs))
     this.#work = answer.catch(() => {})
-    return answer
+    return width === undefined ? answer : answer.then((map) => ({ ...map, layout: layOut(map.nodes, map.edges, width) }))
   }
 
   async #compute (filter, of, side, nowMs) {

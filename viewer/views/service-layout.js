@@ -1,3 +1,5 @@
+'use strict'
+
 // Places the nodes and edges of the map of services: in layers from left to right, who calls to the left of who is called. Written here
 // because dagre and elkjs are 15 to 100 times as large, and this map needs only one direction, boxes of one width and at most 200 of them.
 //
@@ -6,7 +8,7 @@
 //   3. Within a layer, nodes are ordered by the mean place of their neighbours, which avoids crossings.
 //   4. Each node is then placed as near to its neighbours as the others of its layer allow.
 
-export const NODE_WIDTH = 152
+const NODE_WIDTH = 152 // as in services.css
 // Heights, and of a map without labels: of a node, of an edge's end with its label beside it, of a bend.
 const ROOMY = { node: 46, port: 24, bend: 16 }
 const DENSE = { node: 40, port: 8, bend: 5 }
@@ -21,16 +23,21 @@ const SIDEWAYS = 40
 const LOOP_HEIGHT = 26
 const MARGIN = 16
 const ROUNDS = 8
+// With more edges, the page shows only the labels of the selected ones.
+const LABELS_MAX = 60
+
+module.exports = { layOut }
 
 /**
  * @param {{ id: string }[]} nodes
  * @param {{ from: string, to: string }[]} edges
  * @param {number} space the width that should be enough, if it can
- * @param {boolean} dense leaves no room for labels
- * @returns {{ width: number, height: number, nodes: object[], edges: object[] }} nodes: { node, x, y, height, left, right }, by layer and then from the
- *   top, where `left` and `right` are the edges at these sides; edges: { edge, path, head, x, y, left, right }, where x, y is the middle of the label
+ * @returns {{ dense: boolean, width: number, height: number, nodes: object[], edges: object[] }} dense: there is no room for labels;
+ *   nodes: { id, x, y, height, left, right }, by layer and then from the top, where `left` and `right` are the places in `edges` of the upper edges
+ *   at these sides; edges: { from, to, path, head, x, y, left, right }, where x, y is the middle of the label, and `left` and `right` are ids of nodes
  */
-export function layOut (nodes, edges, space, dense) {
+function layOut (nodes, edges, space) {
+  const dense = edges.length > LABELS_MAX
   const heights = dense ? DENSE : ROOMY
   // The order of ids and not of figures, so that a map that is live keeps its shape.
   const boxes = new Map([...nodes].sort(byId).map((node) => [node.id, { node, layer: 0, height: heights.node, above: 0, left: [], right: [] }]))
@@ -53,13 +60,17 @@ export function layOut (nodes, edges, space, dense) {
   const drawn = [...straight.map((line) => line.source.layer === line.target.layer ? drawBeside(line) : drawLine(line)), ...loops.map(drawLoop)].sort((a, b) => a.y - b.y)
   if (!dense) separate(drawn)
   const placed = layers.flat().filter(({ node }) => node !== undefined)
+  const ends = [...drawn].sort((a, b) => a.y - b.y)
+  drawn.sort((a, b) => a.x - b.x || a.y - b.y)
+  const at = (line) => line && drawn.indexOf(line)
   return {
+    dense,
     width: Math.max(...placed.map(({ x }) => x)) + NODE_WIDTH + MARGIN + (straight.some(({ source, target }) => source.layer === target.layer) ? SIDEWAYS : 0),
     height: Math.max(...placed.map(({ y, height }) => y + height)) + MARGIN,
-    nodes: placed.map(({ node, x, y, height, layer }) => ({
-      node, x, y, height, layer, left: drawn.filter((line) => line.right === node.id).sort(byPlace), right: drawn.filter((line) => line.left === node.id).sort(byPlace)
+    nodes: placed.map(({ node: { id }, x, y, height }) => ({
+      id, x, y: Math.round(y), height: Math.round(height), left: at(ends.find(({ right }) => right === id)), right: at(ends.find(({ left }) => left === id))
     })),
-    edges: drawn.sort((a, b) => a.x - b.x || a.y - b.y)
+    edges: drawn.map(({ edge: { from, to }, path, head, x, y, left, right }) => ({ from, to, path, head, x: Math.round(x), y: Math.round(y), left, right }))
   }
 }
 
@@ -227,10 +238,6 @@ function middle ({ y, height }) {
 
 function mean (list, of) {
   return list.length === 0 ? undefined : list.reduce((sum, each) => sum + of(each), 0) / list.length
-}
-
-function byPlace (a, b) {
-  return a.y - b.y
 }
 
 function byId (a, b) {
