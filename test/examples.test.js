@@ -6,6 +6,7 @@ const { readdirSync, readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
 const { parse } = require('yaml')
+const { without } = require('./support/features')
 const { runProgram, steady, ROOT } = require('./support/program')
 const { startSink } = require('./support/otlp-sink')
 
@@ -27,7 +28,7 @@ for (const name of examples) {
   })
 }
 
-test('examples/tests-with-budgets: the workflow reports the effect of a change, and fails over budget', async (t) => {
+test('examples/tests-with-budgets: the workflow reports the effect of a change, and fails over budget', { skip: without('viewer') }, async (t) => {
   const example = (name) => readFileSync(join(FOLDER, 'tests-with-budgets', name), 'utf8')
   const project = (app) => ({
     'package.json': example('package.json'),

@@ -75,7 +75,7 @@ test('its test passes, and fails if the request changes', { skip: without('testi
   t.equal((await run(t, ['--test', 'app.test.js'], {}, changed)).code, 1)
 })
 
-test('npx light-trace shows the app\'s requests', { skip: without('console') || without('logs') || without('log-ids') || without('stages') }, async (t) => {
+test('npx light-trace shows the app\'s requests', { skip: without('viewer') || without('console') || without('logs') || without('log-ids') || without('stages') }, async (t) => {
   const [program, ...args] = commands[1].split(' ').slice(1)
   t.equal(program, 'light-trace')
   const command = runCommand(t, ['--port', '0', ...args], { cwd: project(t), env: { PORT: '0' } })
