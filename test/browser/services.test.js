@@ -86,7 +86,7 @@ inBrowser('by keyboard: along the calls, to the figures, and back', async (t, { 
   await page.keyboard.press('Escape')
   await page.locator('.panel').waitFor({ state: 'hidden' })
   await page.keyboard.press('?')
-  await page.getByText('logs, services').waitFor()
+  await page.getByText('metrics, services').waitFor()
 })
 
 inBrowser('what a service depends on, and what depends on it, in the address', async (t, { send, open }) => {

@@ -10,7 +10,6 @@ import { clock, line as text, number, time, trimmed } from './text.mjs'
 
 export const LINES_MAX = 50
 const COLOURS = ['--hue-0', '--hue-2', '--hue-4', '--hue-3', '--hue-1', '--hue-6']
-const DASHES = [[], [6, 3], [2, 2], [10, 3, 2, 3]]
 const DOTS_MAX = 60
 const CELLS_MAX = 3000 // in a table: each cell is an element
 const GAP_MS = 150_000 // many applications send their metrics once a minute, so a shorter gap is no gap
@@ -24,7 +23,7 @@ const FONT = '11px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif'
  * @param {string | Node} [options.caption] above the chart; the label if it is left out
  * @param {(value: number) => string} [options.format] of a value, for the axis, the table and the cursor; `set` may pass another one
  * @param {string} [options.group] charts of a group move their cursors together
- * @param {(fromMs: number, toMs: number) => void} [options.onSelect] an interval was chosen with the mouse
+ * @param {(fromMs: number, toMs: number) => void} [options.onSelect] an interval was chosen with the mouse, or with Shift, the arrow keys and Enter
  * @param {number} [options.height]
  */
 export function chart ({ label, caption = label, format = number, group, onSelect, height = 150 }) {
@@ -43,9 +42,11 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   let figures = [] // the elements that show the values at the cursor
   let filled // the data that the table shows
   let closed = false
+  let width = 0
   let visible = true
   let nearest = null // the line at the cursor, of many
-  const observer = new ResizeObserver(fit)
+  let anchor = null // where a choice by keyboard began
+  const observer = new ResizeObserver((entries) => fit(entries.at(-1).contentRect.width))
   observer.observe(plot)
   const viewObserver = new IntersectionObserver((entries) => { visible = entries.at(-1).isIntersecting })
   viewObserver.observe(plot)
@@ -76,9 +77,11 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     made?.destroy()
   }
 
-  function fit () {
+  function fit (next) {
+    if (next === 0) return
+    width = next
     if (made === undefined) make()
-    else if (plot.clientWidth > 0) made.setSize({ width: plot.clientWidth, height })
+    else made.setSize({ width, height })
   }
 
   function redraw () {
@@ -92,7 +95,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   async function make () {
     // Loaded with the first chart, since its tables of steps take milliseconds.
     Plot ??= (await import('uplot')).default
-    if (closed || plot.clientWidth === 0 || data.atMs.length === 0 || kind === kindOf(data)) return
+    if (closed || width === 0 || data.atMs.length === 0 || kind === kindOf(data)) return
     kind = kindOf(data)
     const focused = document.activeElement === made?.over
     made?.destroy()
@@ -107,7 +110,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     const pub = (type) => /move|leave/.test(type)
     const sub = (type) => visible && pub(type)
     return {
-      width: plot.clientWidth,
+      width,
       height,
       ms: 1,
       padding: [8, 18, 0, 0],
@@ -142,8 +145,8 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     return {
       stroke,
       pxAlign: false,
-      width: 1.5,
-      dash: DASHES[Math.floor(index / COLOURS.length) % DASHES.length],
+      width: many ? 1 : 1.5,
+      dash: !many && index >= COLOURS.length ? [6, 3] : [], // drawing dashes is slow
       points: { size: 4, width: 1, fill: stroke, space: 1e6 }, // of values without neighbours
       gaps: ({ bbox }, _, __, ___, gaps) => gaps.filter(([from, to]) => (to - from) / bbox.width * (data.toMs - data.fromMs) > GAP_MS),
       ...bars && { fill: stroke, width: 0, points: { show: false }, paths: Plot.paths.bars({ size: [0.9, 60, 1], align: 1 }) }
@@ -172,14 +175,22 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     self.over.role = 'slider'
     self.over.ariaLabel = label
     self.over.addEventListener('keydown', (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[event.key] ?? (event.key === 'Escape' && self.cursor.idx != null && 0)
+      const step = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[event.key] ?? (event.key === 'Enter' && self.select.width > 0 ? CHOOSE : event.key === 'Escape' && self.cursor.idx != null && 0)
       if (step === undefined || step === false || event.ctrlKey || event.metaKey || event.altKey) return
-      event.preventDefault()
+      event.preventDefault() // also so that Enter does not press what has the focus afterwards
+      if (step === CHOOSE) return selected(self)
       const { idx } = self.cursor
       const before = idx == null ? step < 0 ? at.length : -1 : at.findLastIndex((index) => index <= idx)
-      move(self, step === 0 ? undefined : at[Math.max(0, Math.min(at.length - 1, before + step))])
+      const next = step === 0 ? undefined : at[Math.max(0, Math.min(at.length - 1, before + step))]
+      anchor = step !== 0 && event.shiftKey && onSelect ? anchor ?? idx ?? next : null
+      move(self, next)
+      mark(self, anchor === null ? [] : [anchor, next])
     })
-    self.over.addEventListener('blur', () => move(self))
+    self.over.addEventListener('blur', () => {
+      anchor = null
+      move(self)
+      mark(self, [])
+    })
     showValues(self)
   }
 
@@ -188,10 +199,17 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     self.setCursor({ left, top: left < 0 ? left : 20 }, true, true)
   }
 
+  // Shows the interval that Shift and the arrow keys have chosen so far.
+  function mark (self, indexes) {
+    const [left = 0, right = 0] = indexes.map((index) => self.valToPos(data.atMs[index], 'x')).sort((a, b) => a - b)
+    self.setSelect({ left, top: 0, width: right - left, height: self.over.clientHeight }, false)
+  }
+
   function selected (self) {
     const { left, width } = self.select
     if (width === 0) return
-    self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+    anchor = null
+    mark(self, [])
     onSelect(...[left, left + width].map((each) => Math.round(self.posToVal(each, 'x'))))
   }
 
@@ -217,7 +235,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   }
 
   function placeDots (self) {
-    const { offsetLeft, offsetTop } = self.over
+    const [offsetLeft, offsetTop] = [self.bbox.left, self.bbox.top].map((pixels) => pixels / window.devicePixelRatio)
     links.replaceChildren(...data.dots.filter(({ atMs }) => atMs >= data.fromMs && atMs <= data.toMs).map((dot) => h(dot.href ? 'a' : 'span', {
       href: dot.href,
       tabindex: '-1',
@@ -242,6 +260,8 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     if (held.pathname && !held.isConnected) box.querySelector(`a[href="${held.getAttribute('href')}"]`)?.focus({ preventScroll: true })
   }
 }
+
+const CHOOSE = Infinity // not a step
 
 let Plot
 const charts = new Set()

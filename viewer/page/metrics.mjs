@@ -2,7 +2,7 @@
 
 import { get, query } from './api.mjs'
 import { LINES_MAX, chart } from './chart.mjs'
-import { button, h, icon, scrolling } from './dom.mjs'
+import { afterPaint, button, h, icon, scrolling } from './dom.mjs'
 import { PERCENTILES, dotsOf, metricCard, statistics } from './metric-card.mjs'
 import { whenReleased } from './pointer.mjs'
 import { count, duration, line, number, percent, plural } from './text.mjs'
@@ -202,6 +202,7 @@ export function metricsView ({ app, host, params }) {
       waiting.delete(each)
       each.stale = false
       await each.card.load()
+      await new Promise(afterPaint)
     }
     working = false
   }
