@@ -41,7 +41,7 @@ async function listenForGrpc (viewer, { 'grpc-port': named, port: httpPort, host
     if (port === DEFAULT_PORT && port !== named) continue // apps send by HTTP to it
     try {
       const taken = await viewer.listenGrpc(port, host)
-      if (port !== wanted) say(`port ${wanted} is taken: this viewer takes gRPC on ${taken}, and does not see what is sent to ${wanted}`)
+      if (port !== wanted) say(`port ${wanted} is in use: this viewer receives gRPC on ${taken}, and does not see what is sent to ${wanted}`)
       return taken
     } catch (error) {
       if (error.code === 'EADDRINUSE' && tries < TRIES_MAX && port < 65_535) continue

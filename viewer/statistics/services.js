@@ -64,7 +64,7 @@ class Services {
     const width = integer(query, 'layout', 1, WIDTH_MAX)
     // One at a time: each would need the memory for all durations.
     const answer = this.#work.then(() => this.#compute(filter, query.get('of') || '', side, nowMs))
-    this.#work = answer.catch(() => {})
+    this.#work = answer.then(() => {}, () => {})
     return width === undefined ? answer : answer.then((map) => ({ ...map, layout: layOut(map.nodes, map.edges, width) }))
   }
 

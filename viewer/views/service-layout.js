@@ -40,7 +40,9 @@ function layOut (nodes, edges, space) {
   const dense = edges.length > LABELS_MAX
   const heights = dense ? DENSE : ROOMY
   // The order of ids and not of figures, so that a map that is live keeps its shape.
+  /** @type {Map<string, any>} */
   const boxes = new Map([...nodes].sort(byId).map((node) => [node.id, { node, layer: 0, height: heights.node, above: 0, left: [], right: [] }]))
+  /** @type {any[]} */
   const lines = [...edges].sort((a, b) => compare(a.from, b.from) || compare(a.to, b.to))
     .map((edge) => ({ edge, from: boxes.get(edge.from), to: boxes.get(edge.to) })).filter(({ from, to }) => from && to)
   const loops = lines.filter(({ from, to }) => from === to)
