@@ -240,7 +240,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
       href: dot.href,
       tabindex: '-1',
       'aria-hidden': 'true', // the table has them
-      title: `${format(dot.value)} at ${clock(dot.atMs)}${dot.href ? '' : ', its trace is not held'}`,
+      title: `${format(dot.value)} at ${clock(dot.atMs)}${dot.href ? '' : ', its trace is not stored'}`,
       style: { left: `${offsetLeft + self.valToPos(dot.atMs, 'x')}px`, top: `${offsetTop + self.valToPos(dot.value, 'y')}px` }
     })))
   }
@@ -255,7 +255,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     box.replaceChildren(
       table(label, ['Time', ...data.lines.map((each) => `#${text(each.label, 60)}`)], rows.map((index) => [clock(data.atMs[index]).slice(0, 8), ...data.lines.map(({ values }) => textOf(values[index]))]), { class: 'wide-table' }),
       rows.length < at.length ? h('p.remark', null, `The newest ${rows.length} of ${at.length} times.`) : '',
-      data.dots.length === 0 ? '' : table(`${label}: traces`, ['Time', '#Value', 'Trace'], data.dots.map((dot) => [clock(dot.atMs), format(dot.value), dot.href ? h('a', { href: dot.href }, text(dot.label, 40)) : 'not held']), { class: 'wide-table' }))
+      data.dots.length === 0 ? '' : table(`${label}: traces`, ['Time', '#Value', 'Trace'], data.dots.map((dot) => [clock(dot.atMs), format(dot.value), dot.href ? h('a', { href: dot.href }, text(dot.label, 40)) : 'not stored']), { class: 'wide-table' }))
     box.scrollTop = scrollTop
     if (held.pathname && !held.isConnected) box.querySelector(`a[href="${held.getAttribute('href')}"]`)?.focus({ preventScroll: true })
   }

@@ -33,7 +33,7 @@ export function servicesView ({ app, host, params }) {
   const note = h('p.remark', null)
   app.title('Services')
   host.append(
-    viewHead('Services', 'Who calls whom, in the traces that are held. On each line: rate, median time, and in red the share that failed.'),
+    viewHead('Services', 'Who calls whom, in the stored traces. On each line: rate, median time, and in red the share that failed.'),
     h('div.tools', null, node, side, h('span.gap'), button('Table', () => list.focus(), { class: 'link' })),
     h('div.trace-body', null, body, panel))
   arrange()
@@ -108,7 +108,7 @@ export function servicesView ({ app, host, params }) {
     note.hidden = note.textContent === ''
     const byId = new Map(data.nodes.map((each) => [each.id, each]))
     if (data.nodes.length === 0) {
-      map.replaceChildren(h('p.nothing', null, state.of === '' ? 'No trace has arrived yet.' : 'No trace that is held has this.'))
+      map.replaceChildren(h('p.nothing', null, state.of === '' ? 'No trace has arrived yet.' : 'No stored trace has this.'))
       list.replaceChildren()
     } else {
       setPlaces(byId)
