@@ -88,8 +88,8 @@ async function statesOf ({ charts, fromMs }) {
     await mouse('mouseleave', 320, -5)
     await mouse('mouseup', 320, -5, document)
     await mouse('dblclick', 200, 20)
-    for (const key of ['ArrowLeft', 'Home', 'ArrowRight', 'Escape']) {
-      over.dispatchEvent(new window.KeyboardEvent('keydown', { key, bubbles: true }))
+    for (const [key, shiftKey] of [['ArrowLeft'], ['Home'], ['ArrowRight', true], ['ArrowRight', true], ['Enter'], ['End', true], ['ArrowLeft', true], ['Escape']]) {
+      over.dispatchEvent(new window.KeyboardEvent('keydown', { key, shiftKey, bubbles: true }))
       await seen()
     }
     figures[0].set(data())

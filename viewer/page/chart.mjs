@@ -202,7 +202,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   // Shows the interval that Shift and the arrow keys have chosen so far.
   function mark (self, indexes) {
     const [left = 0, right = 0] = indexes.map((index) => self.valToPos(data.atMs[index], 'x')).sort((a, b) => a - b)
-    self.setSelect({ left, top: 0, width: right - left, height: self.over.clientHeight }, false)
+    self.setSelect({ left, top: 0, width: right - left, height: right > left ? self.over.clientHeight : 0 }, false)
   }
 
   function selected (self) {

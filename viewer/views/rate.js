@@ -8,7 +8,7 @@ function rateText (perSecond) {
 }
 
 function digits (number) {
-  return number >= 9.95 || Number.isInteger(number) ? String(Math.round(number)) : number.toFixed(1)
+  return String(number >= 9.95 ? Math.round(number) : Number(number.toFixed(1)))
 }
 
 module.exports = { rateText }
