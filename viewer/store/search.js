@@ -85,10 +85,7 @@ class Search {
         }
         await slices.rest()
       }
-      const steps = this.#filter.steps(trace)
-      let step = steps.next()
-      for (; !step.done; step = steps.next()) if (slices.isDue) await slices.rest()
-      if (step.value) yield trace
+      if (await slices.run(this.#filter.steps(trace))) yield trace
     }
   }
 }
