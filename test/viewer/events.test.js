@@ -61,6 +61,16 @@ test('a burst is sent as its newest, and says how many more', async (t) => {
   t.equal(traces.at(-1).id, traceId(1000))
 })
 
+test('a filter that would have to read much is left to the page, which is told that there may be more', async (t) => {
+  const { port, send } = await startViewer(t)
+  const events = await follow(t, port, '?q=needle')
+  const large = Array.from({ length: 1200 }, (_, i) => ({ trace: 1, id: i + 1, parent: i === 0 ? undefined : 1, name: i === 1199 ? 'needle' : 'hay' }))
+  await send([{ trace: 2, name: 'needle' }, { trace: 3, name: 'hay' }, ...large])
+  t.match(await events.next('traces'), { traces: [{ id: traceId(2) }], more: 1 }, 'the others are still sent')
+  await send([{ trace: 4, name: 'needle' }])
+  t.match(await events.next('traces'), { traces: [{ id: traceId(4) }], more: 0 })
+})
+
 test('what was evicted is said', async (t) => {
   const { port, send } = await startViewer(t, { maxBytes: 1024 * 1024 })
   const events = await follow(t, port)

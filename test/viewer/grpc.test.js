@@ -117,6 +117,11 @@ test('the sender is told what was dropped', async (t) => {
   t.equal(code, OK)
   const { partialSuccess } = opentelemetry.proto.collector.trace.v1.ExportTraceServiceResponse.decode(answer.subarray(5))
   t.match([Number(partialSuccess.rejectedSpans), partialSuccess.errorMessage], [1, /without valid ids/])
+
+  const { ExportMetricsServiceRequest, ExportMetricsServiceResponse } = opentelemetry.proto.collector.metrics.v1
+  const metrics = ExportMetricsServiceRequest.encode({ resourceMetrics: [{ scopeMetrics: [{ metrics: [{ name: 'load', gauge: { dataPoints: [{ timeUnixNano: 1, asDouble: NaN }] } }] }] }] }).finish()
+  const ofMetrics = ExportMetricsServiceResponse.decode((await client.call([framed(metrics)], { path: METRICS })).body.subarray(5)).partialSuccess
+  t.match([Number(ofMetrics.rejectedDataPoints), ofMetrics.errorMessage], [1, /not finite/])
 })
 
 test('every wrong call has its status, and is counted', async (t) => {

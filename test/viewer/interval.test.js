@@ -3,8 +3,11 @@
 // `from`, `to` and `last`: what started in an interval is listed, counted and exported, and nothing else.
 
 const { test } = require('tap')
-const { startViewer, traceId, START_MS } = require('./support')
+const { startViewer, spansOf, traceId, START_MS } = require('./support')
+const { encodeRequest } = require('../support/otlp-encode')
+const { routesWithin } = require('../../viewer/statistics/replay')
 const { interval } = require('../../viewer/store/parameters')
+const { TraceStore } = require('../../viewer/store/trace-store')
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const SECOND = 1000
@@ -96,6 +99,33 @@ test('routes and exceptions of an interval are those of the stored traces in it'
   t.same(numbers((await viewer.json(`/api/traces?exception=${all[0].key}`)).traces), [5, 2])
   t.match(await viewer.json(`/api/routes/flame?route=GET%20/a&${MIDDLE}`), { requests: 2 })
   t.equal((await viewer.get('/api/routes/flame?route=GET%20/a&last=5m')).status, 404)
+})
+
+test('a request whose clock is ahead is counted as one of now, and hides no other', async (t) => {
+  const viewer = await startViewer(t)
+  const ago = (ms) => Date.now() - START_MS - ms
+  await viewer.send([request(1, { at: ago(4 * MINUTE), failed: true }), request(2, { at: ago(2 * MINUTE), failed: true }), request(3, { at: ago(-60 * MINUTE), failed: true })])
+  const { routes, nowMs, slotMs } = await viewer.json('/api/routes?last=5m')
+  t.same(routes.map(({ count, histogram }) => [count, histogram.length]), [[3, 3]])
+  t.ok(routes[0].histogram.at(-1).atMs <= nowMs && routes[0].histogram.at(-1).atMs > nowMs - 2 * slotMs)
+  t.ok(routes[0].lastMs <= nowMs)
+  const { exceptions } = await viewer.json('/api/exceptions?last=5m')
+  t.same(exceptions.map(({ count, histogram }) => [count, histogram.length]), [[3, 3]])
+})
+
+test('when a trace without a root started is not searched for again and again', async (t) => {
+  const store = new TraceStore()
+  const traces = 20
+  let searches = 0
+  for (let n = 1; n <= traces; n++) {
+    store.receive(encodeRequest(spansOf([{ ...request(n, { at: n * SECOND }), parent: 9 }])))
+    const trace = store.at(n)
+    const { entry } = trace
+    Object.defineProperty(trace, 'entry', { get () { searches++; return entry } })
+  }
+  const { routes } = await routesWithin(store, { fromMs: START_MS, toMs: Infinity }, at(MINUTE))
+  t.match(routes, [{ count: traces, latest: traceId(traces) }])
+  t.ok(searches <= 2 * traces, `${searches}`)
 })
 
 test('the overview counts requests and failures in slots of time', async (t) => {

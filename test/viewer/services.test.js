@@ -4,6 +4,7 @@
 
 const { test } = require('tap')
 const { encodeRequest } = require('../support/otlp-encode')
+const { callsOf } = require('../../viewer/statistics/calls')
 const { Services } = require('../../viewer/statistics/services')
 const { layOut } = require('../../viewer/views/service-layout')
 const { TraceStore } = require('../../viewer/store/trace-store')
@@ -171,6 +172,65 @@ test('traces that were evicted are not counted, and nothing is kept of them', as
   t.same(map.nodes.map(({ name }) => name).sort(), ['clients', 'db:5432/shop', 'new'])
   t.equal(map.edges.find(({ from }) => from === 'client').calls, store.size)
   t.equal(services.keptCalls, store.size * 3)
+})
+
+/** A stored trace of a call with other calls inside it; `onRead` is called when the attributes of the outer one are read. */
+function nestedCalls (onRead) {
+  const store = new TraceStore()
+  const inner = Array.from({ length: 5 }, (_, i) => ({ trace: 1, id: 10 + i, parent: 2, kind: CLIENT, attributes: HTTP }))
+  store.receive(encodeRequest(spansOf([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: CLIENT, attributes: PG }, ...inner])))
+  const outer = store.at(1).spans[1]
+  const { bytes } = outer
+  Object.defineProperty(outer, 'bytes', { get: () => onRead() ?? bytes })
+  return store
+}
+
+/** Until the end of the test, the clock of searches also shows the time that is added to it. */
+function clockOf (t) {
+  const { now } = performance
+  const clock = { aheadMs: 0, eachMs: 0 }
+  performance.now = () => now.call(performance) + (clock.aheadMs += clock.eachMs)
+  t.teardown(() => { performance.now = now })
+  return clock
+}
+
+test('a call is read once, however many calls are inside it, and other work may run after each span', (t) => {
+  let reads = 0
+  const trace = nestedCalls(() => { reads++ }).at(1)
+  const walk = callsOf(trace)
+  let steps = 0
+  let step = walk.next()
+  for (; !step.done; step = walk.next()) steps++
+  t.match(step.value.map(({ from, to }) => `${from.name} → ${to.name}`), ['clients → shop', 'shop → db:5432/shop'])
+  t.equal(reads, 1)
+  t.ok(steps >= trace.spans.length, `${steps}`)
+  t.end()
+})
+
+test('a trace that takes too long ends the search, and the answer says so', async (t) => {
+  const clock = clockOf(t)
+  const services = new Services(nestedCalls(() => { clock.aheadMs += 3000 }))
+  t.match(await services.list(new URLSearchParams()), { nodes: [], edges: [], incomplete: true })
+  t.equal(services.keptCalls, 0)
+})
+
+test('other work runs while the figures of each node and edge are computed', async (t) => {
+  const store = new TraceStore()
+  const hosts = Array.from({ length: 6 }, (_, i) => ({ trace: 1, id: 2 + i, parent: 1, kind: CLIENT, attributes: { 'server.address': `host-${i}` } }))
+  store.receive(encodeRequest(spansOf([{ trace: 1, kind: SERVER }, ...hosts])))
+  let turns = 0
+  for (const span of store.at(1).spans) {
+    const { durationMs } = span
+    Object.defineProperty(span, 'durationMs', { get () { turns = 0; return durationMs } })
+  }
+  clockOf(t).eachMs = 21
+  let ended = false
+  const turn = () => { turns++; if (!ended) setImmediate(turn) }
+  turn()
+  const { nodes, edges, incomplete } = await new Services(store).list(new URLSearchParams())
+  ended = true
+  t.same([nodes.length, edges.length, incomplete], [8, 7, undefined])
+  t.ok(turns >= nodes.length + edges.length, `${turns}`)
 })
 
 test('rates are over the time in which requests came; from, to and last narrow the traces', async (t) => {

@@ -177,7 +177,14 @@ test('a search lets other work run, within a large trace too, and survives what 
   const filter = filterOf(new URLSearchParams(where('key = nowhere', 'key != 5')))
   let steps = 0
   for (const walk = filter.steps(store.at(1)); !walk.next().done;) steps++
-  t.ok(steps > 10, 'it stops between the spans of one trace')
+  t.ok(steps >= 4000, 'it stops between the spans of one trace')
+  t.same(filter.matchesWithin(store.at(1), 3000), { matches: undefined, read: 3000 }, 'or it gives up, if it may not read as many')
+  t.match(filter.matchesWithin(store.at(1), 10_000), { matches: false })
+  const ofMany = Array.from({ length: 200 }, (_, i) => spansOf([{ trace: 9, id: i + 1 }], `shop-${i}`).resourceSpans[0])
+  store.receive(encodeRequest({ resourceSpans: ofMany }))
+  let origins = 0
+  for (const walk = filterOf(new URLSearchParams(where('service = nobody'))).steps(store.at(4)); !walk.next().done;) origins++
+  t.equal(origins, 200, 'and between its origins')
   for (let trace = 10; trace < 2100; trace++) store.receive(encodeRequest(spansOf([{ trace, id: 1, attributes: { key: 'x'.repeat(1000) } }])))
   const search = new Search(store, filterOf(new URLSearchParams(where('key'))), { sliceMs: 0 })
   let turns = 0

@@ -16,6 +16,10 @@ const BATCH_MAX = 200
 const CLIENTS_MAX = 64
 const CHANGED_MAX = 5000
 
+// How many spans and lines are read for an event and a page, to find what its filter lets through. The page then searches for the rest itself.
+const READ_MAX = 5000
+const READ_OF_A_TRACE_MAX = 1000 // so that one that grows and grows does not hide the others
+
 // A browser that does not read, for example in a sleeping tab, gets nothing more until it reads again.
 const BEHIND_BYTES_MAX = 1024 * 1024
 
@@ -117,12 +121,22 @@ class Events {
     const changed = [...this.#changed]
     this.#changed.clear()
     const newest = changed.slice(-BATCH_MAX)
-    const more = changed.length - newest.length + this.#overflow
+    const unsent = changed.length - newest.length + this.#overflow
     this.#overflow = 0
     const { oldest, size: total } = this.#store
     for (const client of this.#clients) {
-      const traces = newest.filter((trace) => trace.order >= oldest && client.filter.matches(trace)).map(summaryOf)
-      this.#send(client, 'traces', { traces, more, oldest, total })
+      const traces = []
+      let left = READ_MAX
+      let more = unsent
+      for (let i = newest.length - 1; i >= 0; i--) {
+        const trace = newest[i]
+        if (trace.order < oldest) continue
+        const { matches, read } = client.filter.matchesWithin(trace, Math.min(left, READ_OF_A_TRACE_MAX))
+        left -= read
+        if (matches) traces.push(summaryOf(trace))
+        else if (matches === undefined) more++
+      }
+      this.#send(client, 'traces', { traces: traces.reverse(), more, oldest, total })
     }
   }
 

@@ -167,7 +167,7 @@ class Grpc {
       if (this.#open > CALLS_MAX) throw new Refused(503, 'busy', 'too many calls')
       const dropped = this.#receiver.take(signal, await this.#read(stream, headers), false)
       this.#messages++
-      answer(stream, responseOf(dropped))
+      answer(stream, responseOf(dropped, signal))
     } catch (error) {
       this.#refuse(stream, headers, error)
     }

@@ -15,7 +15,6 @@ const { KIND_SERVER, KIND_CLIENT, KIND_PRODUCER, KIND_CONSUMER, STATUS_ERROR } =
 
 const NAME_MAX = 200
 const NESTED_MAX = 16
-const SPANS_SLICE = 100
 
 const DB_SYSTEM = ['db.system.name', 'db.system']
 const DB_NAMESPACE = ['db.namespace', 'db.name']
@@ -35,7 +34,7 @@ const USUAL_PORT = /:(?:80|443)$/
 const CLIENTS = { id: 'client', kind: 'client', name: 'clients', system: '', facts: [] }
 
 /**
- * Stops now and then, because a trace may have many spans.
+ * Stops after each span, because a span may have many attributes.
  * @param {import('../store/trace').Trace} trace
  * @returns {Generator<void, { from: object, to: object, span: object, failed: boolean }[]>} `from`, `to`: { id, kind, name, system, facts },
  *   where `facts` are the attributes that make them, as conditions; `span`: the one whose duration is that of the call
@@ -43,17 +42,18 @@ const CLIENTS = { id: 'client', kind: 'client', name: 'clients', system: '', fac
 function * callsOf (trace) {
   const calls = []
   const answers = new Map() // CLIENT span → the SERVER spans below it
+  const targetOf = targets()
   const add = (from, to, span, failed = span.status === STATUS_ERROR) => calls.push({ from, to, span, failed })
   for (let i = 0; i < trace.spans.length; i++) {
-    if (i % SPANS_SLICE === SPANS_SLICE - 1) yield
     const span = trace.spans[i]
     if (span.kind === KIND_SERVER) arrived(trace, span, answers, add)
-    else if (span.kind === KIND_CONSUMER) consumed(trace, span, add)
+    else if (span.kind === KIND_CONSUMER) consumed(trace, span, targetOf, add)
+    yield
   }
   for (let i = 0; i < trace.spans.length; i++) {
-    if (i % SPANS_SLICE === SPANS_SLICE - 1) yield
     const span = trace.spans[i]
-    if (isCall(span)) called(trace, span, answers, add)
+    if (isCall(span)) called(trace, span, answers, targetOf, add)
+    yield
   }
   return calls
 }
@@ -69,15 +69,15 @@ function arrived (trace, span, answers, add) {
   } else if (isForeign(parent, span)) add(serviceOf(parent), serviceOf(span), span)
 }
 
-function consumed (trace, span, add) {
+function consumed (trace, span, targetOf, add) {
   const parent = parentOf(trace, span)
-  const queue = queueOf(textsOf(span)) ?? (parent !== undefined && isCall(parent) ? queueOf(textsOf(parent)) : null)
+  const queue = queueOf(textsOf(span)) ?? (parent !== undefined && isCall(parent) ? queueIn(targetOf(parent)) : null)
   if (queue !== null) add(queue, serviceOf(span), span)
   else if (parent === undefined) add(CLIENTS, serviceOf(span), span)
   else if (isForeign(parent, span)) add(serviceOf(parent), serviceOf(span), span)
 }
 
-function called (trace, span, answers, add) {
+function called (trace, span, answers, targetOf, add) {
   const outer = outermost(trace, span)
   if (outer !== span && (answers.has(outer) || targetOf(outer) !== null)) return
   const servers = answers.get(span)
@@ -126,8 +126,22 @@ function serviceNamed (name) {
   return { id: `service:${name}`, kind: 'service', name, system: '', facts: name === '' ? [] : [{ key: 'service.name', op: '=', value: name }] }
 }
 
+/** Reads each span once, because many calls may be inside it. */
+function targets () {
+  const known = new Map()
+  return (span) => {
+    let target = known.get(span)
+    if (target === undefined) known.set(span, target = readTarget(span))
+    return target
+  }
+}
+
+function queueIn (target) {
+  return target?.peer.kind === 'messaging' ? target.peer : null
+}
+
 /** The database, queue or host that a call goes to, or null if its span does not name it. */
-function targetOf (span) {
+function readTarget (span) {
   const texts = textsOf(span)
   const queue = queueOf(texts)
   if (queue !== null) return { peer: queue, received: span.kind === KIND_CLIENT && texts(QUEUE_OPERATION).value === 'receive' }

@@ -19,13 +19,12 @@ const SPANS_SLICE = 100
 /** The answer of GET /api/routes for an interval. Times are those at which requests started. */
 async function routesWithin (store, within, nowMs) {
   const traces = await tracesWithin(store, within)
-  const firstMs = traces.length === 0 ? nowMs : startOf(traces[0])
   const toMs = Math.min(within.toMs, nowMs)
+  const firstMs = traces[0]?.startMs ?? nowMs
   const seconds = Math.max(1, (toMs - (within.fromMs || firstMs)) / 1000)
-  const replay = new Replay(store)
+  const replay = new Replay(store, toMs)
   const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs: slotOf(firstMs, toMs) })
   await replay.run(traces)
-  replay.nowMs = toMs
   const answer = statistics.list()
   for (const route of answer.routes) route.perSecond = rounded(route.count / seconds) || route.count / seconds // a low rate is not zero
   return answer
@@ -33,12 +32,11 @@ async function routesWithin (store, within, nowMs) {
 
 /** The answer of GET /api/exceptions for an interval. */
 async function exceptionsWithin (store, within, nowMs) {
-  const traces = (await tracesWithin(store, within)).filter(({ faults, errors }) => faults !== null || errors > 0)
+  const traces = (await tracesWithin(store, within)).filter(({ trace: { faults, errors } }) => faults !== null || errors > 0)
   const toMs = Math.min(within.toMs, nowMs)
-  const replay = new Replay(store)
-  const exceptions = new Exceptions(replay, { now: () => replay.nowMs, slotMs: slotOf(traces.length === 0 ? toMs : startOf(traces[0]), toMs) })
+  const replay = new Replay(store, toMs)
+  const exceptions = new Exceptions(replay, { now: () => replay.nowMs, slotMs: slotOf(traces[0]?.startMs ?? toMs, toMs) })
   await replay.run(traces, new SpanFacts())
-  replay.nowMs = toMs
   return exceptions.list()
 }
 
@@ -46,20 +44,24 @@ function slotOf (firstMs, toMs) {
   return Math.max(SLOT_MIN_MS, Math.ceil((toMs - firstMs) / SLOTS / SLOT_MIN_MS) * SLOT_MIN_MS)
 }
 
+// The start of a trace without a root takes long to find, so it is kept.
 async function tracesWithin (store, within) {
   const found = []
-  for await (const trace of new Search(store, new Filter([withinTest(within)]))) found.push(trace)
-  return found.sort((a, b) => startOf(a) - startOf(b))
+  for await (const trace of new Search(store, new Filter([withinTest(within)]))) found.push({ trace, startMs: startOf(trace) })
+  return found.sort((a, b) => a.startMs - b.startMs)
 }
 
 /** Stands in for the store: emits `span` and `change` for copies of traces, because listeners add to a trace what they count. */
 class Replay extends EventEmitter {
   #store
-  nowMs = 0
+  #toMs
+  nowMs
 
-  constructor (store) {
+  /** @param {number} toMs when the time ends, even if the clock of a sender is ahead of it */
+  constructor (store, toMs) {
     super()
     this.#store = store
+    this.#toMs = this.nowMs = toMs
   }
 
   at (order) { return this.#store.at(order) }
@@ -67,9 +69,9 @@ class Replay extends EventEmitter {
   /** @param {SpanFacts} [facts] if the listeners need the facts of the spans */
   async run (traces, facts) {
     const slices = new Slices()
-    for (const trace of traces) {
+    for (const { trace, startMs } of traces) {
       const copy = new Trace(trace.id, trace.order, trace.receivedMs)
-      this.nowMs = startOf(trace)
+      this.nowMs = Math.min(startMs, this.#toMs)
       for (const [index, span] of trace.spans.slice().entries()) {
         if (index % SPANS_SLICE === 0 && slices.isDue) await slices.rest()
         copy.add(span, 0, this.nowMs)
@@ -78,6 +80,7 @@ class Replay extends EventEmitter {
       }
       this.emit('change', copy)
     }
+    this.nowMs = this.#toMs
   }
 }
 

@@ -73,13 +73,25 @@ class Services {
     const search = new Search(this.#store, filter, { maxMs: SEARCH_MAX_MS })
     const slices = new Slices()
     const sum = { nodes: new Map(), edges: new Map(), more: 0, starts: [] }
+    let isComplete = true
     for await (const trace of search) {
-      const steps = this.#add(sum, trace)
-      while (!steps.next().done) if (slices.isDue) await slices.rest()
-      if (slices.isDue) await slices.rest()
+      isComplete = await this.#adds(sum, trace, slices)
+      if (!isComplete) break
     }
-    const answer = answerOf(sum, { nowMs, of, side })
-    return search.stoppedBefore === null ? answer : { ...answer, incomplete: true }
+    const answer = await slices.run(answerOf(sum, { nowMs, of, side }))
+    return isComplete && search.stoppedBefore === null ? answer : { ...answer, incomplete: true }
+  }
+
+  /** @returns {Promise<boolean>} false if there was no time for the trace: nothing of it is added */
+  async #adds (sum, trace, slices) {
+    const steps = this.#add(sum, trace)
+    while (!steps.next().done) {
+      if (!slices.isDue) continue
+      if (slices.tookMs > SEARCH_MAX_MS) return false
+      await slices.rest()
+    }
+    if (slices.isDue) await slices.rest()
+    return true
   }
 
   * #add (sum, trace) {
@@ -200,12 +212,14 @@ function figuresOf (map, key) {
   return figures
 }
 
-function answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
+// Stops after each node and edge, because one may have the durations of all calls.
+function * answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   for (const [{ from, to }, figures] of edges) {
     // A service has figures of its own requests. The others have those of the calls.
     if (to.kind !== 'service') figuresOf(nodes, to).merge(figures)
     else if (from.kind === 'client') figuresOf(nodes, from).merge(figures)
     figuresOf(nodes, from)
+    yield
   }
   const isId = [...nodes.keys()].some(({ id }) => id === of)
   const near = of === '' ? null : nearTo(isId ? of : serviceNamed(of).id, side, edges.keys())
@@ -219,13 +233,17 @@ function answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   const drawn = wanted.filter(([{ from, to }]) => kept.has(from) && kept.has(to)).slice(0, EDGES_MAX)
   const calls = (list) => list.reduce((sum, [, { count }]) => sum + count, 0)
   const overMs = overOf(starts, nowMs)
-  return {
-    nowMs,
-    overMs,
-    nodes: shown.map(([{ id, name, kind, system, facts }, figures]) => ({ id, name, kind, system, where: facts.map((fact) => conditionText({ ...fact, attribute: true })), requests: figures.count, ...figures.of(overMs) })),
-    edges: drawn.map(([{ from, to }, figures]) => ({ from: from.id, to: to.id, calls: figures.count, ...figures.of(overMs) })),
-    more: more + calls(wanted) - calls(drawn)
+  const answer = { nowMs, overMs, nodes: [], edges: [], more: more + calls(wanted) - calls(drawn) }
+  for (const [{ id, name, kind, system, facts }, figures] of shown) {
+    const where = facts.map((fact) => conditionText({ ...fact, attribute: true }))
+    answer.nodes.push({ id, name, kind, system, where, requests: figures.count, ...figures.of(overMs) })
+    yield
   }
+  for (const [{ from, to }, figures] of drawn) {
+    answer.edges.push({ from: from.id, to: to.id, calls: figures.count, ...figures.of(overMs) })
+    yield
+  }
+  return answer
 }
 
 // What a node depends on, and what depends on it. Producers and consumers both depend on their queue, and the queue on neither.

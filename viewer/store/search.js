@@ -11,7 +11,6 @@ const { conditionsOf, readCondition, traceTest, lineTest } = require('./where')
 const { startOf, summaryOf, routeOf } = require('./summary')
 
 const TEXT_MAX = 500
-const SPANS_SLICE = 100
 
 /** What every trace must pass. */
 class Filter {
@@ -22,14 +21,20 @@ class Filter {
     this.#tests = tests.sort((a, b) => Number(reads(a)) - Number(reads(b)))
   }
 
-  matches (trace) {
+  /**
+   * Does not let other work run in between.
+   * @param {number} max how many origins, lines and spans may be read
+   * @returns {{ matches: boolean | undefined, read: number }} undefined if more would have to be read
+   */
+  matchesWithin (trace, max) {
     const steps = this.steps(trace)
+    let read = 0
     let step = steps.next()
-    while (!step.done) step = steps.next()
-    return step.value
+    for (; !step.done && read < max; step = steps.next()) read++
+    return { matches: step.done ? step.value : undefined, read }
   }
 
-  /** Does the same, and stops now and then, because a trace may have 10,000 spans. @returns {Generator<void, boolean>} */
+  /** Stops before each origin, line and span that it reads, because a trace may have 10,000 spans. @returns {Generator<void, boolean>} */
   * steps (trace) {
     for (const test of this.#tests) if ((yield * found(test, trace)) === test.negated) return false
     return true
@@ -42,15 +47,15 @@ function reads ({ origin, line, span }) {
 
 function * found ({ trace: test, origin, line, span }, trace) {
   if (test?.(trace)) return true
-  if (origin !== undefined && trace.origins.some(origin)) return true
+  if (origin !== undefined && (yield * someOf(trace.origins, origin))) return true
   if (line !== undefined && (yield * someOf(trace.lines, line))) return true
   return span !== undefined && (yield * someOf(trace.spans, span))
 }
 
 function * someOf (list, test) {
   for (let i = 0; i < list.length; i++) {
+    yield
     if (test(list[i])) return true
-    if (i % SPANS_SLICE === SPANS_SLICE - 1) yield
   }
   return false
 }
@@ -85,10 +90,7 @@ class Search {
         }
         await slices.rest()
       }
-      const steps = this.#filter.steps(trace)
-      let step = steps.next()
-      for (; !step.done; step = steps.next()) if (slices.isDue) await slices.rest()
-      if (step.value) yield trace
+      if (await slices.run(this.#filter.steps(trace))) yield trace
     }
   }
 }

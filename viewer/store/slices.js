@@ -20,6 +20,13 @@ class Slices {
     await new Promise(setImmediate)
     this.#at = performance.now()
   }
+
+  /** Runs a generator that stops now and then. @returns {Promise<any>} what it returns */
+  async run (steps) {
+    let step = steps.next()
+    for (; !step.done; step = steps.next()) if (this.isDue) await this.rest()
+    return step.value
+  }
 }
 
 module.exports = { Slices }
