@@ -11,6 +11,7 @@ import { cssNumber, virtualRows } from './virtual.mjs'
 
 const LOAD = 500
 const FAILED_LOAD = 100
+const RELOAD_MS = 1500
 const KEEP_MAX = 5000
 const FAILED_FIRST = 5 // more would hide new requests
 const ORDERS = { errors: 'Errors first', newest: 'Newest', slowest: 'Slowest' }
@@ -113,8 +114,10 @@ export function requestsView ({ app, host, params }) {
   }
 
   function reloadSoon () {
-    clearTimeout(reloadSoon.timer)
-    reloadSoon.timer = setTimeout(load, 1500)
+    reloadSoon.timer ??= setTimeout(() => {
+      reloadSoon.timer = undefined
+      load()
+    }, RELOAD_MS)
   }
 
   async function loadOlder () {
