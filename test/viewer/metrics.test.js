@@ -259,7 +259,7 @@ test('what has no value, and what is not finite or breaks the rules, is left out
   t.equal(send([histogram([{ count: 1, bucketCounts: [1, 2], explicitBounds: [1, 2] }, { count: 1, bucketCounts: [1, 0, 0], explicitBounds: [2, 1] }])]), 2)
   t.equal(send([exponential([{ scale: 21, count: 1, positive: { bucketCounts: [1] } }, { scale: -11, count: 1, positive: { bucketCounts: [1] } }])]), 2)
   t.equal(send([{ ...gauge([{ asInt: 1 }]), name: '' }]), 1)
-  t.same(store.metrics.stats.dropped, { series: 0, malformed: 6, not_finite: 2, evicted: 0 })
+  t.same(store.metrics.stats.dropped, { series: 0, malformed: 6, not_finite: 2, resource_too_large: 0, evicted: 0 })
   t.equal(await data('name=level'), null)
   const viewer = await startViewer(t)
   const body = bodyOf([gauge([{ asDouble: NaN }])])
