@@ -12,6 +12,7 @@ const { readEvents } = require('../../viewer/commands/event-stream')
 const { runCommand } = require('./command')
 const { Malformed } = require('../../viewer/otlp/proto-reader')
 const { Message } = require('../../viewer/otlp/proto-writer')
+const { metricsFromJson } = require('../../viewer/otlp/json-metrics')
 const { logsFromJson } = require('../../viewer/otlp/json-request')
 const { SentResource } = require('../../viewer/otlp/resource')
 
@@ -119,6 +120,27 @@ test('an attack of buckets, scales and offsets is bounded', async (t) => {
   t.ok(store.metrics.bytes < 60_000, `${store.metrics.bytes}`)
 })
 
+test('lists of JSON are cut, and one above the limit is dropped', (t) => {
+  const of = (length) => metricsFromJson({
+    resourceMetrics: [{
+      scopeMetrics: [{
+        metrics: [
+          { name: 'a', exponentialHistogram: { dataPoints: [{ count: 1, positive: { bucketCounts: new Array(length).fill(1) } }] } },
+          { name: 'b', histogram: { dataPoints: [{ count: 1, bucketCounts: new Array(length).fill(1), explicitBounds: Array.from({ length: length - 1 }, (_, i) => i) }] } }
+        ]
+      }]
+    }]
+  })
+  t.ok(of(100_000).length < 30_000, `${of(100_000).length}`)
+  t.ok(of(500).length < 9000, 'packed')
+  const { store } = storeAt()
+  t.equal(store.receiveMetrics(of(501)), 0)
+  t.equal(store.receiveMetrics(of(502)), 1)
+  t.equal(store.receiveMetrics(of(10_000)), 1)
+  t.equal(store.receiveMetrics(of(10_001)), 2)
+  t.end()
+})
+
 test('deeply nested and long attributes are bounded, and still tell series apart', async (t) => {
   const { store } = storeAt()
   const value = (depth) => {
@@ -206,6 +228,22 @@ test('after an hour a series is gone', async (t) => {
   clock.ms = NOW_MS + 3700 * S
   t.match(list(), { series: 0, instruments: [], bytes: 0 })
   t.equal(store.bytes, 0)
+  t.end()
+})
+
+test('series without slots to drop make room too, and not at every point', (t) => {
+  const { send, store } = storeAt({ maxBytes: MIB })
+  const limit = MIB / 4
+  const falls = []
+  const bucketCounts = new Array(150).fill(1)
+  const of = (i, start) => exponential([{ start, count: 150, sum: 1, scale: 2, positive: { offset: 0, bucketCounts }, attributes: { i: String(i) } }])
+  for (let i = 0; i < 640; i++) {
+    const before = store.metrics.bytes
+    send([of(i % 80, 1 + Math.floor(i / 80))])
+    if (store.metrics.bytes < before) falls.push(store.metrics.bytes)
+    if (store.metrics.bytes > limit) t.fail(`${store.metrics.bytes}`)
+  }
+  t.ok(falls.length > 0 && falls.every((bytes) => bytes < limit * 0.91), falls.join(' '))
   t.end()
 })
 

@@ -135,13 +135,14 @@ class Metrics {
       this.dropped.series++
       return
     }
-    series.take(point, now, this.#beforeOf(known, series.origin, point.timeMs))
+    series.take(point, now, this.#beforeOf(known, series.origin, point.timeMs, now))
     if (this.#used > this.#limit) this.#makeRoom(this.#limit)
   }
 
   // When the sender last sent points of this metric, before those with this time.
-  #beforeOf ({ senders }, origin, timeMs) {
+  #beforeOf ({ senders }, origin, timeMs, now) {
     const sender = senders.get(origin)
+    if (sender.lastMs > now + SLOT_MS && timeMs <= now + SLOT_MS) sender.lastMs = 0 // its clock was ahead
     if (timeMs > sender.lastMs) {
       sender.beforeMs = sender.lastMs
       sender.lastMs = timeMs
@@ -233,7 +234,7 @@ class Metrics {
     }
     for (const { series } of this.#instruments.values()) for (const each of series.values()) this.dropped.evicted += each.dropBefore(cutoff)
     // What is left are the series themselves.
-    while (this.#used > limit && this.#size > 0) {
+    while (this.#used > limit * SPARE && this.#size > 0) {
       const [{ series }] = this.#instruments.values()
       this.dropped.evicted += this.#close(series.values().next().value)
     }
