@@ -252,7 +252,7 @@ class RateChart {
       if (isDelta && i > 0) for (let empty = Math.max(slots[i - 1] + 1, window.first); empty < Math.min(slot, window.end); empty++) coveredMs[window.pointOf(empty)] += SLOT_MS
       if (slot < window.first || slot >= window.end) continue
       const point = window.pointOf(slot)
-      const amount = this.amountOf(values[i], point)
+      const amount = this.amountOf(values[i], point, series)
       added[point] += amount
       coveredMs[point] += covered[i]
       this.size += amount
@@ -264,7 +264,7 @@ class RateChart {
     }
   }
 
-  amountOf (value, point) { return value ?? 0 }
+  amountOf (value, point, series) { return value ?? 0 }
 
   figures () {
     return { rate: Array.from(this.#rates, (rate, i) => this.#has[i] === 0 ? null : rounded(rate)) }
@@ -274,20 +274,25 @@ class RateChart {
 /** Also percentiles, which are of the merged buckets. */
 class HistogramChart extends RateChart {
   #points
+  #firsts // of which series each point was first
+  #first = null
   whole = null // of the whole window
 
   constructor (window) {
     super(window)
     this.#points = new Array(window.length).fill(null)
+    this.#firsts = new Array(window.length).fill(null)
   }
 
-  amountOf (value, point) {
+  amountOf (value, point, series) {
     if (value === null) return 0
+    this.#first ??= series
+    this.#firsts[point] ??= series
     const held = this.#points[point]
     if (held === null) this.#points[point] = value.part(1)
-    else held.add(value)
+    else held.add(value, 1, this.#firsts[point] === series)
     if (this.whole === null) this.whole = value.part(1)
-    else this.whole.add(value)
+    else this.whole.add(value, 1, this.#first === series)
     let amount = 0
     for (let each = value; each !== null; each = each.next) amount += each.count
     return amount

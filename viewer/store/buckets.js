@@ -46,12 +46,12 @@ class Buckets {
     return part
   }
 
-  /** Adds `share` of each count. */
-  add (other, share = 1) {
-    for (let each = other; each !== null; each = each.next) this.#addOne(each, share)
+  /** Adds `share` of each count. @param {boolean} isSameSeries then the quantiles of a summary are those of `other`, which is newer */
+  add (other, share = 1, isSameSeries = true) {
+    for (let each = other; each !== null; each = each.next) this.#addOne(each, share, isSameSeries)
   }
 
-  #addOne (other, share) {
+  #addOne (other, share, isSameSeries) {
     let mine = this
     for (let steps = 1; !mine.#fits(other); steps++, mine = mine.next) {
       if (steps === CHAIN_MAX) return
@@ -72,8 +72,8 @@ class Buckets {
     mine.sum += other.sum * share
     mine.min = Math.min(mine.min, other.min)
     mine.max = Math.max(mine.max, other.max)
-    // Quantiles of several series cannot be added up.
-    mine.quantiles = other.quantiles
+    // Quantiles cannot be added up.
+    if (mine.quantiles !== null) mine.quantiles = isSameSeries ? other.quantiles : []
   }
 
   // The highest scale at which the buckets of both are few enough. It is found before they are merged, because they may be far apart.
