@@ -11,6 +11,7 @@ const { runInChild } = require('../support/child')
 const { readEvents } = require('../../viewer/commands/event-stream')
 const { runCommand } = require('./command')
 const { Malformed } = require('../../viewer/otlp/proto-reader')
+const { MetricStatistics } = require('../../viewer/statistics/metrics')
 const { Message } = require('../../viewer/otlp/proto-writer')
 const { metricsFromJson } = require('../../viewer/otlp/json-metrics')
 const { logsFromJson } = require('../../viewer/otlp/json-request')
@@ -245,6 +246,22 @@ test('series without slots to drop make room too, and not at every point', (t) =
   }
   t.ok(falls.length > 0 && falls.every((bytes) => bytes < limit * 0.91), falls.join(' '))
   t.end()
+})
+
+test('other work runs between the figures of series, and of routes', async (t) => {
+  const { send, store } = storeAt()
+  const of = (i) => ({ start: NOW_MS - 10 * S, time: NOW_MS, count: 2, sum: 1, bucketCounts: [1, 1], explicitBounds: [1], attributes: { 'http.route': `/${i}` } })
+  send([histogram(Array.from({ length: 30 }, (_, i) => of(i)), { name: 'http.server.request.duration' })])
+  const statistics = new MetricStatistics(store, { now: () => NOW_MS, sliceMs: -1 })
+  for (const ask of [() => statistics.data(new URLSearchParams('name=http.server.request.duration&by=http.route')), () => statistics.overview(new URLSearchParams())]) {
+    let turns = 0
+    let isDone = false
+    const turn = () => { if (!isDone) { turns++; setImmediate(turn) } }
+    setImmediate(turn)
+    await ask()
+    isDone = true
+    t.ok(turns >= 58, `${turns}: for each of the 30, when it is read and when its figures are made`)
+  }
 })
 
 test('traces make room for metrics', (t) => {

@@ -123,19 +123,19 @@ class Buckets {
     return count > 0 && Number.isFinite(sum) ? sum / count : null
   }
 
-  /** The highest value that may have been observed. */
-  get highest () {
-    const highest = this.#filled().reduce((most, { to }) => Math.max(most, to), -Infinity)
-    return Number.isFinite(highest) ? highest : null
-  }
-
   /**
-   * The values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential bucket by its scale.
+   * `percentiles`: the values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential
+   * bucket by its scale. `highest`: the highest value that may have been observed.
    * @param {number[]} shares ascending
    */
-  percentiles (shares) {
-    if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
+  figures (shares) {
     const filled = this.#filled()
+    const highest = filled.at(-1)?.to ?? NaN
+    return { percentiles: this.#percentiles(filled, shares), highest: Number.isFinite(highest) ? highest : null }
+  }
+
+  #percentiles (filled, shares) {
+    if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
     const all = filled.reduce((sum, { count }) => sum + count, 0)
     if (all === 0) return shares.map(() => null)
     let at = 0
