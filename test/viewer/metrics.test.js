@@ -268,6 +268,9 @@ test('a point far ahead of the clock does not silence its series', async (t) => 
   send([counter([{ start: NOW_MS - 100 * S, time: NOW_MS, asInt: 100 }])])
   send([counter([{ start: NOW_MS - 100 * S, time: NOW_MS - 10 * S, asInt: 95 }])])
   t.equal(await sumOf(course), 100, 'what comes late is in it')
+  const late = storeAt()
+  for (const [at, asInt] of [[0, 100], [-400, 50], [10, 110]]) late.send([counter([{ start: NOW_MS - 500 * S, time: NOW_MS + at * S, asInt }])], { atMs: NOW_MS + Math.max(0, at) * S })
+  t.equal(await sumOf(late.course), 10, 'also if it comes very late')
 })
 
 async function sumOf (course) {

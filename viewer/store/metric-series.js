@@ -83,17 +83,18 @@ class MetricSeries {
       return startMs === 0 || timeMs - fromMs > SPREAD_MAX_MS ? null : { fromMs, value: buckets ?? value }
     }
     // The sender's clock was ahead: otherwise its points would be late for as long.
-    const isSetBack = timeMs < last.timeMs && (last.timeMs > now + SLOT_MS || last.timeMs - timeMs > SPREAD_MAX_MS)
+    const isSetBack = timeMs < last.timeMs && ((last.timeMs > now + SLOT_MS && timeMs <= now + SLOT_MS) || last.timeMs - timeMs > SPREAD_MAX_MS)
     if (timeMs <= last.timeMs && !isSetBack) return null // sent again, or late: a later point has it in it
     const fromMs = isSetBack ? 0 : last.timeMs
     const before = last.buckets
     const added = buckets === null ? value - last.value : buckets.since(before)
+    const isReset = buckets === null ? added < 0 : added === null
+    if (isSetBack && isReset && startMs !== 0) return null // late all the same: a counter that falls has another start
     last.timeMs = timeMs
     last.value = value
     last.buckets = buckets
     this.#fixed((buckets?.bytes ?? 0) - (before?.bytes ?? 0))
-    const isReset = buckets === null ? added < 0 : added === null
-    if (isReset && isSetBack) return null // how much was added is not known
+    if (isSetBack && isReset) return null // how much was added is not known
     return { fromMs, value: isReset ? buckets ?? value : added }
   }
 
