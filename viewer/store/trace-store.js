@@ -190,7 +190,7 @@ class TraceStore extends EventEmitter {
     return trace.bytes + trace.originBytes + bytes <= this.maxBytes * SHARE_OF_ONE_TRACE
   }
 
-  /** @returns {Origin | null} */
+  /** @returns {ReturnType<Origins['of']>} null if it is too large */
   #originOf (batch, described) {
     if (batch.described !== described) {
       batch.described = described
