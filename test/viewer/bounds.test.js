@@ -44,6 +44,16 @@ test('one trace may hold half, what is above is counted and the sender told', as
   t.equal((await viewer.json('/api/stats')).dropped.reasons.trace_too_large, traces[0].dropped)
 })
 
+test('spans and log lines with a large resource are dropped, and the sender is told', async (t) => {
+  const viewer = await startViewer(t, { maxBytes: MIB })
+  const resource = { attributes: [{ key: 'text', value: { stringValue: 'x'.repeat(70_000) } }] }
+  const span = { traceId: traceId(1), spanId: '01'.repeat(8) }
+  const post = async (path, body) => (await viewer.post(path, JSON.stringify(body), { 'content-type': 'application/json' })).json()
+  t.match(await post('/v1/traces', { resourceSpans: [{ resource, scopeSpans: [{ spans: [span, span] }] }] }), { partialSuccess: { rejectedSpans: '2', errorMessage: /64 KiB/ } })
+  t.match(await post('/v1/logs', { resourceLogs: [{ resource, scopeLogs: [{ logRecords: [{}] }] }] }), { partialSuccess: { rejectedLogRecords: '1', errorMessage: /64 KiB/ } })
+  t.match(await viewer.json('/api/stats'), { traces: 0, bytes: 0, dropped: { reasons: { resource_too_large: 2 } }, lines: { held: 0, dropped: { resource_too_large: 1 } } })
+})
+
 test('every order of arrival comes to the same', (t) => {
   const spans = [{ id: 1, kind: 2 }, { id: 2, parent: 1 }, { id: 3, parent: 2 }, { id: 4, parent: 2 }, { id: 5, parent: 9 }]
   const expected = { orphans: 1, root: true }
@@ -167,7 +177,7 @@ test('exceptions, names and messages of megabytes are held as far as they are co
       store.receive(encodeRequest(spansOf([
         { trace: i, id: 1, kind: 2, name: long('GET'), status: 2, attributes: { 'http.request.method': 'GET', 'url.path': long('/') }, events: [{ name: 'exception', attributes: { 'exception.type': long('type'), 'exception.message': long('message'), 'exception.stacktrace': stack } }] }
       ], `shop ${i}`)))
-      store.receive(encodeRequest(spansOf([{ trace: 1000 + i, status: 2, message: long('failed'), attributes: { 'error.type': long('type') } }], i % 4 === 0 ? long('service') : 'shop')))
+      store.receive(encodeRequest(spansOf([{ trace: 1000 + i, status: 2, message: long('failed'), attributes: { 'error.type': long('type') } }], i % 4 === 0 ? long('service').slice(0, 60_000) : 'shop')))
     }
     receive(1)
     const settled = () => {

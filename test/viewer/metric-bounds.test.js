@@ -11,7 +11,11 @@ const { runInChild } = require('../support/child')
 const { readEvents } = require('../../viewer/commands/event-stream')
 const { runCommand } = require('./command')
 const { Malformed } = require('../../viewer/otlp/proto-reader')
+const { MetricStatistics } = require('../../viewer/statistics/metrics')
 const { Message } = require('../../viewer/otlp/proto-writer')
+const { metricsFromJson } = require('../../viewer/otlp/json-metrics')
+const { logsFromJson } = require('../../viewer/otlp/json-request')
+const { SentResource } = require('../../viewer/otlp/resource')
 
 const PROTOBUF = { 'content-type': 'application/x-protobuf' }
 const MIB = 1024 * 1024
@@ -117,6 +121,27 @@ test('an attack of buckets, scales and offsets is bounded', async (t) => {
   t.ok(store.metrics.bytes < 60_000, `${store.metrics.bytes}`)
 })
 
+test('lists of JSON are cut, and one above the limit is dropped', (t) => {
+  const of = (length) => metricsFromJson({
+    resourceMetrics: [{
+      scopeMetrics: [{
+        metrics: [
+          { name: 'a', exponentialHistogram: { dataPoints: [{ count: 1, positive: { bucketCounts: new Array(length).fill(1) } }] } },
+          { name: 'b', histogram: { dataPoints: [{ count: 1, bucketCounts: new Array(length).fill(1), explicitBounds: Array.from({ length: length - 1 }, (_, i) => i) }] } }
+        ]
+      }]
+    }]
+  })
+  t.ok(of(100_000).length < 30_000, `${of(100_000).length}`)
+  t.ok(of(500).length < 9000, 'packed')
+  const { store } = storeAt()
+  t.equal(store.receiveMetrics(of(501)), 0)
+  t.equal(store.receiveMetrics(of(502)), 1)
+  t.equal(store.receiveMetrics(of(10_000)), 1)
+  t.equal(store.receiveMetrics(of(10_001)), 2)
+  t.end()
+})
+
 test('deeply nested and long attributes are bounded, and still tell series apart', async (t) => {
   const { store } = storeAt()
   const value = (depth) => {
@@ -207,6 +232,38 @@ test('after an hour a series is gone', async (t) => {
   t.end()
 })
 
+test('series without slots to drop make room too, and not at every point', (t) => {
+  const { send, store } = storeAt({ maxBytes: MIB })
+  const limit = MIB / 4
+  const falls = []
+  const bucketCounts = new Array(150).fill(1)
+  const of = (i, start) => exponential([{ start, count: 150, sum: 1, scale: 2, positive: { offset: 0, bucketCounts }, attributes: { i: String(i) } }])
+  for (let i = 0; i < 640; i++) {
+    const before = store.metrics.bytes
+    send([of(i % 80, 1 + Math.floor(i / 80))])
+    if (store.metrics.bytes < before) falls.push(store.metrics.bytes)
+    if (store.metrics.bytes > limit) t.fail(`${store.metrics.bytes}`)
+  }
+  t.ok(falls.length > 0 && falls.every((bytes) => bytes < limit * 0.91), falls.join(' '))
+  t.end()
+})
+
+test('other work runs between the figures of series, and of routes', async (t) => {
+  const { send, store } = storeAt()
+  const of = (i) => ({ start: NOW_MS - 10 * S, time: NOW_MS, count: 2, sum: 1, bucketCounts: [1, 1], explicitBounds: [1], attributes: { 'http.route': `/${i}` } })
+  send([histogram(Array.from({ length: 30 }, (_, i) => of(i)), { name: 'http.server.request.duration' })])
+  const statistics = new MetricStatistics(store, { now: () => NOW_MS, sliceMs: -1 })
+  for (const ask of [() => statistics.data(new URLSearchParams('name=http.server.request.duration&by=http.route')), () => statistics.overview(new URLSearchParams())]) {
+    let turns = 0
+    let isDone = false
+    const turn = () => { if (!isDone) { turns++; setImmediate(turn) } }
+    setImmediate(turn)
+    await ask()
+    isDone = true
+    t.ok(turns >= 58, `${turns}: for each of the 30, when it is read and when its figures are made`)
+  }
+})
+
 test('traces make room for metrics', (t) => {
   const { send, store } = storeAt({ maxBytes: MIB })
   for (let trace = 1; store.evicted.traces === 0; trace++) store.receive(encodeRequest(spansOf([{ trace, attributes: { text: 'x'.repeat(5000) } }])))
@@ -214,6 +271,75 @@ test('traces make room for metrics', (t) => {
   send([gauge(Array.from({ length: 40 }, (_, i) => ({ asInt: i, attributes: { i: String(i) } })))])
   t.ok(store.size < size && store.bytes <= MIB)
   t.equal(store.metrics.size, 40)
+  t.end()
+})
+
+const large = (length, i) => ({ text: String(i).padEnd(length, 'x') })
+
+test('points with a large resource are dropped, the sender is told, and the traces stay', async (t) => {
+  const viewer = await startViewer(t, { maxBytes: MIB })
+  await viewer.send([{ trace: 1 }])
+  const { bytes } = await viewer.json('/api/stats')
+  for (let i = 0; i < 3; i++) {
+    const response = await viewer.post('/v1/metrics', bodyOf([gauge([{ time: Date.now(), asInt: 1 }])], { resource: large(200_000, i) }), PROTOBUF)
+    t.match(Buffer.from(await response.arrayBuffer()).toString(), /resource and scope of more than 64 KiB/)
+  }
+  t.match(await viewer.json('/api/stats'), { traces: 1, bytes, metrics: { series: 0, dropped: { resource_too_large: 3 } } })
+})
+
+test('the resources of series and of loose lines count against their share of the memory', (t) => {
+  const { send, store } = storeAt({ maxBytes: 4 * MIB })
+  store.receive(encodeRequest(spansOf([{ trace: 1 }])))
+  for (let i = 0; i < 40; i++) {
+    const resource = large(60_000, i)
+    send([gauge([{ asInt: 1 }])], { resource })
+    store.receiveLines(logsFromJson({ resourceLogs: [{ resource: attributesIn(resource), scopeLogs: [{ logRecords: [{ body: { stringValue: 'x' } }] }] }] }))
+  }
+  t.ok(store.bytes < 2 * MIB, `${store.bytes}`)
+  t.equal(store.size, 1, 'the trace stays')
+  t.ok(store.metrics.size > 1 && store.lines.size > 1 && store.lines.dropped.evicted > 30)
+  t.equal(store.metrics.size + store.metrics.stats.dropped.series + store.metrics.stats.dropped.evicted, 40)
+  t.end()
+})
+
+function attributesIn (values) {
+  return { attributes: Object.entries(values).map(([key, stringValue]) => ({ key, value: { stringValue } })) }
+}
+
+test('a resource is read once for all of its scopes, and not for those without points', (t) => {
+  const wrap = (field, ...messages) => {
+    const outer = new Message()
+    for (const message of messages) outer.message(field, message)
+    return outer
+  }
+  const point = new Message()
+  point.double(4, 1)
+  const metric = wrap(5, wrap(1, point))
+  metric.text(1, 'm')
+  const scopes = Array.from({ length: 200 }, (_, i) => {
+    const scope = new Message()
+    scope.text(1, `s${i}`)
+    const scoped = wrap(1, scope)
+    scoped.message(2, i < 100 ? metric : new Message())
+    return scoped
+  })
+  const list = wrap(2, ...scopes)
+  list.text(1, '')
+  const { store } = storeAt()
+  const made = []
+  const { get } = Object.getOwnPropertyDescriptor(SentResource.prototype, 'hash')
+  Object.defineProperty(SentResource.prototype, 'hash', { configurable: true, get () { made.push(this); return get.call(this) } })
+  t.teardown(() => Object.defineProperty(SentResource.prototype, 'hash', { get }))
+  store.receiveMetrics(wrap(1, list).finish())
+  t.equal(new Set(made).size, 1)
+  t.ok(made.length <= 200, 'a scope without points asks for nothing')
+  const origins = store.metrics.instruments().flatMap(({ series }) => [...series.values()].map(({ origin }) => origin))
+  t.match([origins.length, new Set(origins.map(({ resource }) => resource)).size], [100, 1], 'one copy')
+  const bytes = Buffer.from('ab')
+  const resource = new SentResource(bytes, '')
+  const { hash } = resource
+  bytes.fill(0)
+  t.equal(resource.hash, hash, 'is made once')
   t.end()
 })
 

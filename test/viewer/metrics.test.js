@@ -252,6 +252,51 @@ test('a wrong clock does not hide points', async (t) => {
   t.same(await course('name=level', 'value'), [[0, 7]], 'no time')
 })
 
+test('a point far ahead of the clock does not silence its series', async (t) => {
+  for (const aheadMs of [3600 * S, 60 * S]) {
+    const { send, course } = storeAt()
+    const of = (atMs, timeMs, asInt) => send([counter([{ start: NOW_MS - 100 * S, time: timeMs, asInt }])], { atMs })
+    of(NOW_MS, NOW_MS, 100)
+    of(NOW_MS + 10 * S, NOW_MS + 10 * S + aheadMs, 110)
+    of(NOW_MS + 20 * S, NOW_MS + 20 * S, 120)
+    of(NOW_MS + 30 * S, NOW_MS + 30 * S, 150)
+    const values = new Map(await course('name=count', 'rate'))
+    t.equal(values.get(20), 4, `${aheadMs}`)
+    t.equal(await sumOf(course), 150, 'nothing is counted twice')
+  }
+  const { send, course } = storeAt()
+  send([counter([{ start: NOW_MS - 100 * S, time: NOW_MS, asInt: 100 }])])
+  send([counter([{ start: NOW_MS - 100 * S, time: NOW_MS - 10 * S, asInt: 95 }])])
+  t.equal(await sumOf(course), 100, 'what comes late is in it')
+  const late = storeAt()
+  for (const [at, asInt] of [[0, 100], [-400, 50], [10, 110]]) late.send([counter([{ start: NOW_MS - 500 * S, time: NOW_MS + at * S, asInt }])], { atMs: NOW_MS + Math.max(0, at) * S })
+  t.equal(await sumOf(late.course), 10, 'also if it comes very late')
+})
+
+async function sumOf (course) {
+  return Math.round((await course('name=count', 'rate')).reduce((sum, [, rate]) => sum + rate * 10, 0))
+}
+
+test('a delta of a sum that falls and rises counts once, and not if the sum is infinite', async (t) => {
+  const { send, course } = storeAt()
+  const of = (start, value) => send([counter([{ start: NOW_MS + start * S, time: NOW_MS + (start + 10) * S, asDouble: value }], { temporality: DELTA, monotonic: false })], { atMs: NOW_MS + (start + 10) * S })
+  of(0, 5)
+  of(0, 5)
+  t.same(await course('name=count', 'value'), [[10, 5]])
+  of(10, 1.7e308)
+  of(20, 1.7e308)
+  of(30, -1.7e308)
+  t.same((await course('name=count', 'value')).at(-1), [40, 0])
+})
+
+test('quantiles of summaries of several series are not known', async (t) => {
+  const { send, data } = storeAt()
+  const of = (i) => ({ start: NOW_MS - 10 * S, time: NOW_MS, attributes: { i }, count: 10, sum: 20, quantileValues: [{ quantile: 0.5, value: 1 + i }] })
+  send([{ name: 'old', summary: { dataPoints: [of(1), of(2), of(3)] } }])
+  t.match(await data('name=old&points=1'), { series: [{ p50: [null], mean: [2] }] })
+  t.match((await data('name=old&points=1&by=i')).series.map(({ p50 }) => p50[0]).sort(), [2, 3, 4])
+})
+
 test('what has no value, and what is not finite or breaks the rules, is left out, and the sender is told', async (t) => {
   const { send, data, store } = storeAt()
   t.equal(send([gauge([{ asDouble: NaN }, { asDouble: Infinity, attributes: { a: 'b' } }, { asInt: 3, flags: 1 }])]), 2)
@@ -259,7 +304,7 @@ test('what has no value, and what is not finite or breaks the rules, is left out
   t.equal(send([histogram([{ count: 1, bucketCounts: [1, 2], explicitBounds: [1, 2] }, { count: 1, bucketCounts: [1, 0, 0], explicitBounds: [2, 1] }])]), 2)
   t.equal(send([exponential([{ scale: 21, count: 1, positive: { bucketCounts: [1] } }, { scale: -11, count: 1, positive: { bucketCounts: [1] } }])]), 2)
   t.equal(send([{ ...gauge([{ asInt: 1 }]), name: '' }]), 1)
-  t.same(store.metrics.stats.dropped, { series: 0, malformed: 6, not_finite: 2, evicted: 0 })
+  t.same(store.metrics.stats.dropped, { series: 0, malformed: 6, not_finite: 2, resource_too_large: 0, evicted: 0 })
   t.equal(await data('name=level'), null)
   const viewer = await startViewer(t)
   const body = bodyOf([gauge([{ asDouble: NaN }])])

@@ -12,11 +12,12 @@ const JSON_TYPE = 'application/json'
 const RETRY_AFTER_SECONDS = '1'
 
 const REJECTED = { traces: 'rejectedSpans', logs: 'rejectedLogRecords', metrics: 'rejectedDataPoints' }
-const OF_A_TRACE = 'the viewer drops spans without valid ids, and spans of a trace that is larger than half of --max-bytes'
+const TOO_LARGE = 'what comes with a resource and scope of more than 64 KiB'
+const OF_A_TRACE = `the viewer drops spans without valid ids, spans of a trace that is larger than half of --max-bytes, and ${TOO_LARGE}`
 const PARTIAL_MESSAGES = {
   traces: OF_A_TRACE,
   logs: OF_A_TRACE,
-  metrics: 'the viewer drops points that break the rules of their kind, values that are not finite, and series beyond 2,000 or its memory'
+  metrics: `the viewer drops points that break the rules of their kind, values that are not finite, series beyond 2,000 or its memory, and ${TOO_LARGE}`
 }
 
 class Receiver {

@@ -4,6 +4,7 @@
 
 const { Message } = require('./proto-writer')
 const { Malformed } = require('./proto-reader')
+const { BOUNDS_MAX, EXPONENTIAL_READ_MAX } = require('./metric')
 const { requestOf, text, attributes, id, time, integer, natural, enumeration, listOf, object, present, INT64, UINT64 } = require('./json-request')
 
 /** @returns {Buffer} an ExportMetricsServiceRequest. @throws Malformed */
@@ -81,7 +82,9 @@ function exponentialPoint (from) {
 function side (from) {
   const message = new Message()
   zigzag(message, 1, from.offset, 'offset')
-  for (const count of valuesOf(from.bucketCounts, 'bucketCounts')) message.varint(2, integer(count, UINT64, 'bucketCounts'))
+  const counts = new Message()
+  for (const count of valuesOf(from.bucketCounts, 'bucketCounts', EXPONENTIAL_READ_MAX)) counts.packedVarint(integer(count, UINT64, 'bucketCounts'))
+  if (counts.length > 0) message.bytes(2, counts.finish())
   return message
 }
 
@@ -109,16 +112,17 @@ function exemplar (from) {
 }
 
 function packed (message, field, values, name, write) {
-  const list = valuesOf(values, name)
+  const list = valuesOf(values, name, BOUNDS_MAX + 1)
   const bytes = Buffer.allocUnsafe(list.length * 8)
   for (const [i, value] of list.entries()) write(bytes, i * 8, value)
   if (list.length > 0) message.bytes(field, bytes)
 }
 
-function valuesOf (values, name) {
+// One more than `max` is enough for readMetric to drop the point.
+function valuesOf (values, name, max) {
   if (!present(values)) return []
   if (!Array.isArray(values)) throw new Malformed(`${name} is not a list`)
-  return values
+  return values.length > max ? values.slice(0, max + 1) : values
 }
 
 function double (message, field, value, name) {

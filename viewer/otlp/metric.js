@@ -249,4 +249,4 @@ function finite (number) {
   return Number.isFinite(number) ? number : NaN
 }
 
-module.exports = { readMetric }
+module.exports = { readMetric, BOUNDS_MAX, EXPONENTIAL_READ_MAX }

@@ -29,8 +29,13 @@ class Message {
   /** @param {number | bigint} value a negative value is written as 64 bits */
   varint (field, value) {
     this.#varint(field * 8)
-    if (typeof value === 'bigint' || value < 0 || value > 0xffff_ffff) this.#varint64(BigInt.asUintN(64, BigInt(value)))
-    else this.#varint(value)
+    this.packedVarint(value)
+  }
+
+  /** A value of a packed list. @param {number | bigint} value */
+  packedVarint (value) {
+    if (value < 0 || value > 0xffff_ffff) this.#varint64(BigInt.asUintN(64, BigInt(value)))
+    else this.#varint(Number(value))
   }
 
   /** @param {bigint} value */

@@ -9,13 +9,14 @@
 
 const { ProtoReader } = require('./proto-reader')
 const { BYTES } = require('./proto-reader')
+const { SentResource } = require('./resource')
 
 const NOTHING = Buffer.alloc(0)
 
 /**
  * @param {Buffer} body
- * @param {(origin: { resource: Buffer, scope: Buffer, resourceSchemaUrl: string, scopeSchemaUrl: string }, from: number, to: number) => void} onSpan
- *   `resource` and `scope` are parts of `body`
+ * @param {(origin: { resource: SentResource, scope: Buffer, scopeSchemaUrl: string }, from: number, to: number) => void} onSpan
+ *   `scope` is a part of `body`
  * @throws Malformed, possibly after some calls of `onSpan`
  */
 function readRequest (body, onSpan) {
@@ -27,22 +28,23 @@ function readRequest (body, onSpan) {
 
 function readResourceSpans (reader, onSpan) {
   const { at, end } = reader
-  let resource = NOTHING
-  let resourceSchemaUrl = ''
+  let bytes = NOTHING
+  let schemaUrl = ''
   // A sender may write the resource after the spans.
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 1) resource = part(reader)
-    else if (field === 3) resourceSchemaUrl = reader.text()
+    if (field === 1) bytes = part(reader)
+    else if (field === 3) schemaUrl = reader.text()
   }
+  const resource = new SentResource(bytes, schemaUrl)
   reader.over(at, end)
   for (let field = reader.next(); field !== 0; field = reader.next()) {
-    if (field === 2) readScopeSpans(reader.message(), resource, resourceSchemaUrl, onSpan)
+    if (field === 2) readScopeSpans(reader.message(), resource, onSpan)
   }
 }
 
-function readScopeSpans (reader, resource, resourceSchemaUrl, onSpan) {
+function readScopeSpans (reader, resource, onSpan) {
   const { at, end } = reader
-  const origin = { resource, scope: NOTHING, resourceSchemaUrl, scopeSchemaUrl: '' }
+  const origin = { resource, scope: NOTHING, scopeSchemaUrl: '' }
   for (let field = reader.next(); field !== 0; field = reader.next()) {
     if (field === 1) origin.scope = part(reader)
     else if (field === 3) origin.scopeSchemaUrl = reader.text()

@@ -7,6 +7,7 @@ import { bytes, count, line } from './text.mjs'
 const REASONS = {
   evicted: 'removed with its whole trace to make room for newer traces',
   trace_too_large: 'one trace may use half of the memory',
+  resource_too_large: 'its resource and scope were larger than 64 KiB',
   ids: 'it had no valid ids',
   malformed: 'the message could not be read',
   too_large: 'the message was larger than 64 MiB',
@@ -24,6 +25,7 @@ const REASONS = {
 const METRIC_REASONS = {
   series: 'there are 2,000 series, or no memory for more',
   malformed: 'the point breaks the rules of its kind, or is too large',
+  resource_too_large: REASONS.resource_too_large,
   not_finite: 'the value is infinite or not a number',
   evicted: 'slots of 10 seconds that were removed to make room for newer ones'
 }

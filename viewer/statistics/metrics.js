@@ -3,6 +3,7 @@
 // Answers the API's questions about metrics: merges series and slots.
 
 const { BadParameter, integer, interval, required } = require('../store/parameters')
+const { Slices } = require('../store/slices')
 const { SLOT_MS, SLOTS_MAX, SPREAD_MAX_MS } = require('../store/metric-series')
 
 const POINTS_MAX = 1000
@@ -11,8 +12,8 @@ const ROUTES_MAX = 100
 const BY_MAX = 10
 const VALUES_MAX = 100 // of an attribute that are listed
 const EXEMPLARS_MAX = 100
-const SLICE_MS = 20
 const SHARES = [0.5, 0.95, 0.99]
+const NO_FIGURES = { percentiles: [null, null, null], highest: null }
 const HELD_SLOTS_MAX = SPREAD_MAX_MS / SLOT_MS
 
 // The current and the old name, in the conventions of OpenTelemetry.
@@ -35,11 +36,13 @@ const RUNTIME = [
 class MetricStatistics {
   #store
   #now
+  #sliceMs
 
   /** @param {import('../store/trace-store').TraceStore} store */
-  constructor (store, { now = Date.now } = {}) {
+  constructor (store, { now = Date.now, sliceMs = undefined } = {}) {
     this.#store = store
     this.#now = now
+    this.#sliceMs = sliceMs
   }
 
   /** The answer of GET /api/metrics. */
@@ -63,7 +66,8 @@ class MetricStatistics {
     // Another library may have a metric of this name with another unit or kind: it cannot be in the same chart.
     const shown = named.reduce((latest, each) => lastMsOf(each) > lastMsOf(latest) ? each : latest)
     const groups = new Map()
-    for await (const series of this.#seriesOf(named.filter((each) => isAlike(each, shown)))) {
+    const slices = new Slices(this.#sliceMs)
+    for await (const series of inSlices(seriesOf(named.filter((each) => isAlike(each, shown))), slices)) {
       if ((service && series.origin.service !== service) || !filters.every((matches) => matches(series.attributes))) continue
       const attributes = by.filter((key) => series.attributes.has(key)).map((key) => [key, series.attributes.get(key)])
       const key = JSON.stringify([series.origin.service, attributes])
@@ -72,6 +76,10 @@ class MetricStatistics {
       group.chart.take(series)
     }
     const sorted = [...groups.values()].sort((a, b) => b.chart.size - a.chart.size)
+    const answered = []
+    for await (const { attributes, service: of, chart } of inSlices(sorted.slice(0, SERIES_MAX), slices)) {
+      answered.push({ attributes, service: of, ...chart.figures(), exemplars: this.#exemplars(chart, window) })
+    }
     return {
       name,
       unit: shown.unit,
@@ -80,7 +88,7 @@ class MetricStatistics {
       monotonic: shown.monotonic,
       slotMs: window.pointMs,
       atMs: window.atMs,
-      series: sorted.slice(0, SERIES_MAX).map(({ attributes, service: of, chart }) => ({ attributes, service: of, ...chart.figures(), exemplars: this.#exemplars(chart, window) })),
+      series: answered,
       more: Math.max(0, sorted.length - SERIES_MAX)
     }
   }
@@ -93,7 +101,8 @@ class MetricStatistics {
     const services = new Set()
     for (const each of instruments) for (const { origin } of each.series.values()) services.add(origin.service)
     const routes = new Map()
-    for await (const series of this.#seriesOf(instruments.filter(isOfRequests))) {
+    const slices = new Slices(this.#sliceMs)
+    for await (const series of inSlices(seriesOf(instruments.filter(isOfRequests)), slices)) {
       if (service && series.origin.service !== service) continue
       const { attributes } = series
       const method = attributes.get('http.request.method') ?? attributes.get('http.method') ?? ''
@@ -105,11 +114,13 @@ class MetricStatistics {
       if (isFailure(attributes)) entry.failed.take(series)
     }
     const sorted = [...routes.values()].sort((a, b) => b.all.size - a.all.size)
+    const answered = []
+    for await (const route of inSlices(sorted.slice(0, ROUTES_MAX), slices)) answered.push(this.#routeJson(route, window))
     return {
       nowMs: this.#now(),
       slotMs: window.pointMs,
       services: [...services].sort(),
-      routes: sorted.slice(0, ROUTES_MAX).map((route) => this.#routeJson(route, window)),
+      routes: answered,
       more: Math.max(0, sorted.length - ROUTES_MAX),
       runtime: runtimeOf(instruments, service)
     }
@@ -119,7 +130,7 @@ class MetricStatistics {
     const { rate, p50, p95, p99 } = all.figures()
     const errors = failed.figures().rate.map((value, i) => value ?? (rate[i] === null ? null : 0))
     const toMs = (value) => value === null ? null : rounded(value * unitMs)
-    const [p50Ms, p95Ms, p99Ms] = all.whole === null ? [null, null, null] : all.whole.percentiles(SHARES).map(toMs)
+    const [p50Ms, p95Ms, p99Ms] = all.whole === null ? [null, null, null] : all.whole.figures(SHARES).percentiles.map(toMs)
     return {
       service,
       route,
@@ -130,18 +141,6 @@ class MetricStatistics {
       p99Ms,
       series: { atMs: window.atMs, rate, errors, p50Ms: p50.map(toMs), p95Ms: p95.map(toMs), p99Ms: p99.map(toMs) },
       exemplars: this.#exemplars(all, window).map(({ value, ...exemplar }) => ({ ...exemplar, value: toMs(value) }))
-    }
-  }
-
-  // In slices, so that the viewer can receive in between.
-  async * #seriesOf (instruments) {
-    let sliceAt = performance.now()
-    for (const series of instruments.flatMap((each) => [...each.series.values()])) {
-      if (performance.now() - sliceAt > SLICE_MS) {
-        await new Promise(setImmediate)
-        sliceAt = performance.now()
-      }
-      yield series
     }
   }
 
@@ -174,6 +173,17 @@ class Window {
   }
 
   pointOf (slot) { return Math.floor((slot - this.first) / this.slotsPerPoint) }
+}
+
+function seriesOf (instruments) {
+  return instruments.flatMap(({ series }) => [...series.values()])
+}
+
+async function * inSlices (list, slices) {
+  for (const item of list) {
+    if (slices.isDue) await slices.rest()
+    yield item
+  }
 }
 
 function chartOf ({ kind, monotonic }, window) {
@@ -252,7 +262,7 @@ class RateChart {
       if (isDelta && i > 0) for (let empty = Math.max(slots[i - 1] + 1, window.first); empty < Math.min(slot, window.end); empty++) coveredMs[window.pointOf(empty)] += SLOT_MS
       if (slot < window.first || slot >= window.end) continue
       const point = window.pointOf(slot)
-      const amount = this.amountOf(values[i], point)
+      const amount = this.amountOf(values[i], point, series)
       added[point] += amount
       coveredMs[point] += covered[i]
       this.size += amount
@@ -264,7 +274,7 @@ class RateChart {
     }
   }
 
-  amountOf (value, point) { return value ?? 0 }
+  amountOf (value, point, series) { return value ?? 0 }
 
   figures () {
     return { rate: Array.from(this.#rates, (rate, i) => this.#has[i] === 0 ? null : rounded(rate)) }
@@ -274,35 +284,40 @@ class RateChart {
 /** Also percentiles, which are of the merged buckets. */
 class HistogramChart extends RateChart {
   #points
+  #firsts // of which series each point was first
+  #first = null
   whole = null // of the whole window
 
   constructor (window) {
     super(window)
     this.#points = new Array(window.length).fill(null)
+    this.#firsts = new Array(window.length).fill(null)
   }
 
-  amountOf (value, point) {
+  amountOf (value, point, series) {
     if (value === null) return 0
+    this.#first ??= series
+    this.#firsts[point] ??= series
     const held = this.#points[point]
     if (held === null) this.#points[point] = value.part(1)
-    else held.add(value)
+    else held.add(value, 1, this.#firsts[point] === series)
     if (this.whole === null) this.whole = value.part(1)
-    else this.whole.add(value)
+    else this.whole.add(value, 1, this.#first === series)
     let amount = 0
     for (let each = value; each !== null; each = each.next) amount += each.count
     return amount
   }
 
   figures () {
-    const percentiles = this.#points.map((buckets) => buckets === null ? [null, null, null] : buckets.percentiles(SHARES))
-    const of = (at) => percentiles.map((each) => rounded(each[at]))
+    const figures = this.#points.map((buckets) => buckets === null ? NO_FIGURES : buckets.figures(SHARES))
+    const of = (at) => figures.map(({ percentiles }) => rounded(percentiles[at]))
     return {
       ...super.figures(),
       p50: of(0),
       p95: of(1),
       p99: of(2),
       mean: this.#points.map((buckets) => buckets === null ? null : rounded(buckets.mean)),
-      max: this.#points.map((buckets) => buckets === null ? null : rounded(buckets.highest))
+      max: figures.map(({ highest }) => rounded(highest))
     }
   }
 }

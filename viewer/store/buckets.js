@@ -46,12 +46,12 @@ class Buckets {
     return part
   }
 
-  /** Adds `share` of each count. */
-  add (other, share = 1) {
-    for (let each = other; each !== null; each = each.next) this.#addOne(each, share)
+  /** Adds `share` of each count. @param {boolean} isSameSeries then the quantiles of a summary are those of `other`, which is newer */
+  add (other, share = 1, isSameSeries = true) {
+    for (let each = other; each !== null; each = each.next) this.#addOne(each, share, isSameSeries)
   }
 
-  #addOne (other, share) {
+  #addOne (other, share, isSameSeries) {
     let mine = this
     for (let steps = 1; !mine.#fits(other); steps++, mine = mine.next) {
       if (steps === CHAIN_MAX) return
@@ -72,8 +72,8 @@ class Buckets {
     mine.sum += other.sum * share
     mine.min = Math.min(mine.min, other.min)
     mine.max = Math.max(mine.max, other.max)
-    // Quantiles of several series cannot be added up.
-    mine.quantiles = other.quantiles
+    // Quantiles cannot be added up.
+    if (mine.quantiles !== null) mine.quantiles = isSameSeries ? other.quantiles : []
   }
 
   // The highest scale at which the buckets of both are few enough. It is found before they are merged, because they may be far apart.
@@ -123,19 +123,19 @@ class Buckets {
     return count > 0 && Number.isFinite(sum) ? sum / count : null
   }
 
-  /** The highest value that may have been observed. */
-  get highest () {
-    const highest = this.#filled().reduce((most, { to }) => Math.max(most, to), -Infinity)
-    return Number.isFinite(highest) ? highest : null
-  }
-
   /**
-   * The values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential bucket by its scale.
+   * `percentiles`: the values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential
+   * bucket by its scale. `highest`: the highest value that may have been observed.
    * @param {number[]} shares ascending
    */
-  percentiles (shares) {
-    if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
+  figures (shares) {
     const filled = this.#filled()
+    const highest = filled.at(-1)?.to ?? NaN
+    return { percentiles: this.#percentiles(filled, shares), highest: Number.isFinite(highest) ? highest : null }
+  }
+
+  #percentiles (filled, shares) {
+    if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
     const all = filled.reduce((sum, { count }) => sum + count, 0)
     if (all === 0) return shares.map(() => null)
     let at = 0

@@ -4,6 +4,7 @@
 // that is not sampled, or to a trace whose spans have not arrived. They may use an eighth of the memory, and the oldest are evicted first.
 
 const { recordFacts, readRecord } = require('../otlp/log-record')
+const { HeldOrigins } = require('./origin')
 
 const SHARE_OF_LOOSE = 1 / 8
 const SPARE = 0.9 // eviction goes down to this share of the limit, so that it does not happen for every new line
@@ -34,13 +35,15 @@ class Lines {
   #loose = new Set()
   #waiting = new Map() // trace id → its loose lines
   #origins
+  #looseOrigins
   #looseMax
   looseBytes = 0
   received = 0
-  dropped = { evicted: 0, trace_too_large: 0 }
+  dropped = { evicted: 0, trace_too_large: 0, resource_too_large: 0 }
 
   constructor (origins, maxBytes) {
     this.#origins = origins
+    this.#looseOrigins = new HeldOrigins(origins)
     this.#looseMax = maxBytes * SHARE_OF_LOOSE
   }
 
@@ -64,14 +67,19 @@ class Lines {
   /** @param {import('./trace').Trace | undefined} trace its stored trace, which must have room */
   add (facts, origin, bytes, from, to, trace) {
     const line = new StoredLine(facts, origin, this.received, bytes.latin1Slice(from, to))
-    this.#origins.hold(origin)
     this.#all.add(line)
     if (trace === undefined) this.#addLoose(line)
-    else trace.addLine(line)
+    else this.#addTo(trace, line)
     return line
   }
 
+  #addTo (trace, line) {
+    this.#origins.hold(line.origin)
+    trace.addLine(line)
+  }
+
   #addLoose (line) {
+    this.#looseOrigins.hold(line.origin)
     this.#loose.add(line)
     this.looseBytes += line.size
     if (line.traceId === '') return
@@ -87,18 +95,16 @@ class Lines {
     if (lines === undefined) return
     this.#forget(trace.id)
     for (const line of lines) {
-      this.#loose.delete(line)
-      this.looseBytes -= line.size
-      trace.addLine(line)
+      this.#addTo(trace, line)
+      this.#removeLoose(line)
     }
   }
 
   makeRoom () {
-    if (this.looseBytes <= this.#looseMax) return
+    if (this.#looseUsed <= this.#looseMax) return
     for (const line of this.#loose) {
-      if (this.looseBytes <= this.#looseMax * SPARE) break
-      this.#loose.delete(line)
-      this.looseBytes -= line.size
+      if (this.#looseUsed <= this.#looseMax * SPARE) break
+      this.#removeLoose(line)
       const waiting = this.#waiting.get(line.traceId)
       waiting?.delete(line)
       if (waiting?.size === 0) this.#forget(line.traceId)
@@ -108,7 +114,19 @@ class Lines {
 
   /** Drops the lines of a trace that was evicted. */
   leave ({ lines }) {
-    for (const line of lines) this.#drop(line)
+    for (const line of lines) {
+      this.#origins.release(line.origin)
+      this.#drop(line)
+    }
+  }
+
+  // The origins are counted once in the store, and here too.
+  get #looseUsed () { return this.looseBytes + this.#looseOrigins.bytes }
+
+  #removeLoose (line) {
+    this.#loose.delete(line)
+    this.looseBytes -= line.size
+    this.#looseOrigins.release(line.origin)
   }
 
   #forget (traceId) {
@@ -118,7 +136,6 @@ class Lines {
 
   #drop (line) {
     this.#all.delete(line)
-    this.#origins.release(line.origin)
     this.dropped.evicted++
   }
 }

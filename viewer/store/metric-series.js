@@ -53,16 +53,18 @@ class MetricSeries {
     const shiftMs = point.timeMs > now + SLOT_MS || point.timeMs <= now - SLOTS_MAX * SLOT_MS ? now - point.timeMs : 0
     const toMs = Math.min(point.timeMs + shiftMs, now)
     for (const exemplar of point.exemplars) this.#addExemplar(exemplar, toMs)
-    if (kind === 'gauge' || (kind === 'sum' && !monotonic)) return this.#set(toMs, this.#valueOf(point))
-    const added = this.isDelta ? this.#delta(point) : this.#cumulative(point, beforeMs)
+    if (kind === 'gauge' || (kind === 'sum' && !monotonic)) return this.#takeValue(toMs, point)
+    const added = this.isDelta ? this.#delta(point) : this.#cumulative(point, now, beforeMs)
     if (added === null) return
     this.#spread(added.fromMs === 0 ? 0 : added.fromMs + shiftMs, toMs, added.value)
   }
 
-  #valueOf (point) {
-    if (!this.isDelta) return point.value
-    this.#total += point.value
-    return this.#total
+  #takeValue (toMs, point) {
+    if (!this.isDelta) return this.#set(toMs, point.value)
+    const added = this.#delta(point)
+    if (added === null || !Number.isFinite(this.#total + added.value)) return
+    this.#total += added.value
+    this.#set(toMs, this.#total)
   }
 
   // A sender that gets no answer sends again.
@@ -72,7 +74,7 @@ class MetricSeries {
     return { fromMs: startMs, value: buckets ?? value }
   }
 
-  #cumulative ({ startMs, timeMs, value, buckets }, beforeMs) {
+  #cumulative ({ startMs, timeMs, value, buckets }, now, beforeMs) {
     const last = this.#states.find((state) => state.startMs === startMs)
     if (last === undefined) {
       this.#push({ startMs, timeMs, value, buckets })
@@ -80,15 +82,20 @@ class MetricSeries {
       // What was counted before the viewer ran belongs to no slot.
       return startMs === 0 || timeMs - fromMs > SPREAD_MAX_MS ? null : { fromMs, value: buckets ?? value }
     }
-    if (timeMs <= last.timeMs) return null // sent again, or late: a later point has it in it
-    const fromMs = last.timeMs
+    // The sender's clock was ahead: otherwise its points would be late for as long.
+    const isSetBack = timeMs < last.timeMs && ((last.timeMs > now + SLOT_MS && timeMs <= now + SLOT_MS) || last.timeMs - timeMs > SPREAD_MAX_MS)
+    if (timeMs <= last.timeMs && !isSetBack) return null // sent again, or late: a later point has it in it
+    const fromMs = isSetBack ? 0 : last.timeMs
     const before = last.buckets
     const added = buckets === null ? value - last.value : buckets.since(before)
+    const isReset = buckets === null ? added < 0 : added === null
+    if (isSetBack && isReset && startMs !== 0) return null // late all the same: a counter that falls has another start
     last.timeMs = timeMs
     last.value = value
     last.buckets = buckets
     this.#fixed((buckets?.bytes ?? 0) - (before?.bytes ?? 0))
-    return { fromMs, value: buckets === null ? added < 0 ? value : added : added ?? buckets }
+    if (isSetBack && isReset) return null // how much was added is not known
+    return { fromMs, value: isReset ? buckets ?? value : added }
   }
 
   #push (state) {

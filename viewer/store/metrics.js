@@ -9,6 +9,7 @@ const { readMetric } = require('../otlp/metric')
 const { readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
 const { MetricSeries, SLOT_MS, SLOTS_MAX } = require('./metric-series')
+const { HeldOrigins } = require('./origin')
 
 const SHARE_OF_METRICS = 1 / 4
 const SHARE_OF_SERIES = 1 / 2 // of it: for the series themselves, so that there is room for what they measured
@@ -42,6 +43,7 @@ class Instrument {
 
 class Metrics {
   #origins
+  #held
   #limit
   #now
   #instruments = new Map()
@@ -52,10 +54,11 @@ class Metrics {
   #sweptSlot = 0
   #noneStaleBefore = 0
   #points = 0
-  dropped = { series: 0, malformed: 0, not_finite: 0, evicted: 0 }
+  dropped = { series: 0, malformed: 0, not_finite: 0, resource_too_large: 0, evicted: 0 }
 
   constructor (origins, maxBytes, now) {
     this.#origins = origins
+    this.#held = new HeldOrigins(origins)
     this.#limit = maxBytes * SHARE_OF_METRICS
     this.#now = now
   }
@@ -75,12 +78,15 @@ class Metrics {
     const now = this.#now()
     this.#sweep(now)
     const before = this.#lost
-    let from = { described: null, origin: null, resource: '', scope: '' }
+    let from = { described: null, origin: null, scope: '' }
     readRequest(body, (described, start, end) => {
-      if (from.described !== described) from = this.#fromOf(described)
       readMetric(body, start, end, (metric) => {
-        const instrument = this.#instrumentOf(metric, from.scope)
-        return (point) => this.#take(instrument, from, point, now)
+        let instrument = null
+        return (point) => { // nothing is read of the scope of a metric without points
+          if (from.described !== described) from = this.#fromOf(described)
+          if (from.origin === null) this.dropped.resource_too_large++
+          else this.#take(instrument ??= this.#instrumentOf(metric, from.scope), from.origin, point, now)
+        }
       })
     })
     this.#makeRoom(this.#limit)
@@ -89,10 +95,16 @@ class Metrics {
 
   #fromOf (described) {
     const origin = this.#origins.of(described)
-    return { described, origin, resource: hashOf(origin.resourceKey), scope: cut(readScope(described.scope).name, KEY_MAX) }
+    return { described, origin, scope: origin === null ? '' : cut(readScope(described.scope).name, KEY_MAX) }
   }
 
-  get #lost () { return this.dropped.series + this.dropped.malformed + this.dropped.not_finite }
+  get #lost () {
+    const { series, malformed, not_finite: notFinite, resource_too_large: tooLarge } = this.dropped
+    return series + malformed + notFinite + tooLarge
+  }
+
+  // The origins are counted once in the store, and here too.
+  get #used () { return this.#bytes + this.#held.bytes }
 
   #instrumentOf (metric, scope) {
     const key = JSON.stringify([metric.name, metric.unit, metric.kind, metric.monotonic, scope])
@@ -103,7 +115,7 @@ class Metrics {
     return known
   }
 
-  #take (instrument, { origin, resource }, point, now) {
+  #take (instrument, origin, point, now) {
     if (point === null || instrument.name === '' || isNegative(instrument, point)) {
       this.dropped.malformed++
       return
@@ -117,19 +129,20 @@ class Metrics {
     if (point.timeMs === 0) point.timeMs = now
     const known = this.#instruments.get(instrument.key) ?? instrument
     const { key, attributes } = identityOf(point.attributes)
-    const identity = resource + key
+    const identity = origin.resourceKey + key
     const series = known.series.get(identity) ?? this.#open(known, origin, identity, attributes, now)
     if (series === null) {
       this.dropped.series++
       return
     }
-    series.take(point, now, this.#beforeOf(known, series.origin, point.timeMs))
-    if (this.#bytes > this.#limit) this.#makeRoom(this.#limit)
+    series.take(point, now, this.#beforeOf(known, series.origin, point.timeMs, now))
+    if (this.#used > this.#limit) this.#makeRoom(this.#limit)
   }
 
   // When the sender last sent points of this metric, before those with this time.
-  #beforeOf ({ senders }, origin, timeMs) {
+  #beforeOf ({ senders }, origin, timeMs, now) {
     const sender = senders.get(origin)
+    if (sender.lastMs > now + SLOT_MS && timeMs <= now + SLOT_MS) sender.lastMs = 0 // its clock was ahead
     if (timeMs > sender.lastMs) {
       sender.beforeMs = sender.lastMs
       sender.lastMs = timeMs
@@ -140,14 +153,14 @@ class Metrics {
   /** @returns {MetricSeries | null} null if there is no room */
   #open (instrument, origin, identity, attributes, now) {
     if (this.#size >= SERIES_MAX && !this.#evictStale(now) && !this.#evictOfLargest(instrument)) return null
-    if (this.#fixedBytes > this.#limit * SHARE_OF_SERIES && !this.#evictOfLargest(instrument)) return null
+    if (this.#fixedBytes + this.#held.bytes > this.#limit * SHARE_OF_SERIES && !this.#evictOfLargest(instrument)) return null
     if (!this.#instruments.has(instrument.key)) {
       this.#instruments.set(instrument.key, instrument)
       this.#addFixed(instrument.bytes)
     }
     const series = new MetricSeries(instrument, origin, identity, attributes, this.#ledger)
     instrument.series.set(identity, series)
-    this.#origins.hold(origin)
+    this.#held.hold(origin)
     const sender = instrument.senders.get(origin)
     if (sender !== undefined) sender.series++
     else {
@@ -162,7 +175,7 @@ class Metrics {
     const { instrument, origin } = series
     const entries = series.close()
     instrument.series.delete(series.key)
-    this.#origins.release(origin)
+    this.#held.release(origin)
     if (--instrument.senders.get(origin).series === 0) {
       instrument.senders.delete(origin)
       this.#addFixed(-SENDER_BYTES)
@@ -211,8 +224,8 @@ class Metrics {
   }
 
   #makeRoom (limit) {
-    if (this.#bytes <= limit) return
-    let excess = this.#bytes - limit * SPARE
+    if (this.#used <= limit) return
+    let excess = this.#used - limit * SPARE
     let cutoff = -Infinity
     for (const [slot, bytes] of [...this.#slotBytes].sort(([a], [b]) => a - b)) {
       if (excess <= 0) break
@@ -221,7 +234,7 @@ class Metrics {
     }
     for (const { series } of this.#instruments.values()) for (const each of series.values()) this.dropped.evicted += each.dropBefore(cutoff)
     // What is left are the series themselves.
-    while (this.#bytes > limit && this.#size > 0) {
+    while (this.#used > limit * SPARE && this.#size > 0) {
       const [{ series }] = this.#instruments.values()
       this.dropped.evicted += this.#close(series.values().next().value)
     }

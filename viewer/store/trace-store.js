@@ -44,11 +44,12 @@ class TraceStore extends EventEmitter {
     this.duplicates = 0
     this.orphans = 0
     this.late = 0
-    this.dropped = { evicted: 0, trace_too_large: 0, ids: 0 }
+    this.dropped = { evicted: 0, trace_too_large: 0, resource_too_large: 0, ids: 0 }
     this.evicted = { traces: 0, spans: 0, after: 0 }
   }
 
   get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes + this.metrics.bytes }
+  get #refused () { return this.dropped.trace_too_large + this.dropped.resource_too_large + this.dropped.ids }
   get size () { return this.#list.length - this.#head }
   /** The `order` of the oldest stored trace, or of the next trace if the store is empty. */
   get oldest () { return this.#nextOrder - this.size }
@@ -80,7 +81,7 @@ class TraceStore extends EventEmitter {
    */
   receive (body) {
     const before = this.receivedSpans
-    const droppedBefore = this.dropped.trace_too_large + this.dropped.ids
+    const droppedBefore = this.#refused
     const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
     let kept = 0
     try {
@@ -91,7 +92,7 @@ class TraceStore extends EventEmitter {
     return {
       spans: this.receivedSpans - before,
       kept,
-      dropped: this.dropped.trace_too_large + this.dropped.ids - droppedBefore,
+      dropped: this.#refused - droppedBefore,
       touched: batch.touched
     }
   }
@@ -106,6 +107,12 @@ class TraceStore extends EventEmitter {
     try {
       readRequest(body, (described, from, to) => {
         const facts = this.lines.read(body, from, to, batch.now)
+        const origin = this.#originOf(batch, described)
+        if (origin === null) {
+          this.lines.dropped.resource_too_large++
+          result.dropped++
+          return
+        }
         const trace = this.#byId.get(facts.traceId)
         if (trace !== undefined && !this.#hasRoom(trace, to - from + LINE_OVERHEAD_BYTES)) {
           this.lines.dropped.trace_too_large++
@@ -113,7 +120,7 @@ class TraceStore extends EventEmitter {
           return
         }
         if (trace !== undefined) this.#mark(batch, trace)
-        result.kept.push(this.lines.add(facts, this.#originOf(batch, described), body, from, to, trace))
+        result.kept.push(this.lines.add(facts, origin, body, from, to, trace))
       })
     } finally {
       this.#settle(batch, body)
@@ -140,7 +147,10 @@ class TraceStore extends EventEmitter {
       this.dropped.ids++
       return false
     }
-    this.#originOf(batch, described)
+    if (this.#originOf(batch, described) === null) {
+      this.dropped.resource_too_large++
+      return false
+    }
     const trace = this.#byId.get(facts.traceId) ?? this.#open(facts.traceId, batch.now)
     const known = trace.find(facts.id)
     if (known !== undefined && isSame(known, body, from, to)) {
@@ -177,9 +187,10 @@ class TraceStore extends EventEmitter {
   }
 
   #hasRoom (trace, bytes) {
-    return trace.bytes + bytes <= this.maxBytes * SHARE_OF_ONE_TRACE
+    return trace.bytes + trace.originBytes + bytes <= this.maxBytes * SHARE_OF_ONE_TRACE
   }
 
+  /** @returns {ReturnType<Origins['of']>} null if it is too large */
   #originOf (batch, described) {
     if (batch.described !== described) {
       batch.described = described

@@ -56,6 +56,7 @@ class Trace {
     this.spans = []
     this.lines = [] // log lines, in order of arrival
     this.origins = [] // in order of arrival
+    this.originBytes = 0 // not in `bytes`, because traces share them
     this.bytes = TRACE_OVERHEAD_BYTES
     this.bytesCounted = 0 // the part of `bytes` that the store's sum includes
     this.receivedMs = now
@@ -102,6 +103,7 @@ class Trace {
     if (origins[origins.length - 1] === origin) return false
     if (this.#manyOrigins === null ? origins.includes(origin) : this.#manyOrigins.has(origin)) return false
     origins.push(origin)
+    this.originBytes += origin.bytes
     if (origins.length === MAP_FROM) this.#manyOrigins = new Set(origins)
     else this.#manyOrigins?.add(origin)
     return true
