@@ -58,7 +58,7 @@ test('every cut and every changed byte of a body is refused or read, and what wa
   t.ok(outcomes.taken > 100 && outcomes.refused > 100)
   const filter = filterOf(new URLSearchParams('q=nowhere&where=list'))
   for (const trace of store.newestFirst()) {
-    filter.matches(trace)
+    filter.matchesWithin(trace, Infinity)
     rowsOf(trace)
     textOf(trace, { attributes: true })
     perfettoOf(trace)
