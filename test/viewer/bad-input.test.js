@@ -223,6 +223,30 @@ test('clocks that are hours off do not hide a trace nor tear it apart', async (t
   t.equal((await viewer.json('/api/traces')).traces[0].name, 'of the past', 'newest is what was received last')
 })
 
+test('an answer that starts within its call is not moved, even if it ends later', async (t) => {
+  const viewer = await startViewer(t)
+  const call = { name: 'call', kind: 3, ms: 60 }
+  await viewer.send([{ id: 1, ...call }, { id: 3, ...call, trace: 2 }, { id: 5, ...call, trace: 3 }])
+  const answer = { name: 'answer', kind: 2, ms: 40 }
+  await viewer.send([{ id: 2, parent: 1, ...answer, at: 50 }, { id: 4, parent: 3, ...answer, trace: 2, at: 70 }, { id: 6, parent: 5, ...answer, trace: 3, at: -70 }], { service: 'stock' })
+  const placed = await Promise.all([1, 2, 3].map(async (trace) => {
+    const { rows: [, { start, shift }] } = await viewer.json(`/api/traces/${traceId(trace)}/rows`)
+    return [start, shift]
+  }))
+  t.same(placed, [[50, undefined], [10, -60], [10, 80]], 'an answer that starts after its call, or before it, lies in the middle')
+})
+
+test('the text of a trace names how far a span was moved, once for all that moved with it', async (t) => {
+  const viewer = await startViewer(t)
+  const hours = 3 * 3_600_000
+  await viewer.send([{ id: 1, name: 'call', kind: 3, ms: 60 }, { id: 4, parent: 1, name: 'timer', at: 5 }])
+  await viewer.send([{ id: 2, parent: 1, name: 'answer', kind: 2, at: -hours, ms: 60 }, { id: 3, parent: 2, name: 'query', at: -hours + 10, ms: 20 }], { service: 'stock' })
+  const lines = (await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text()).trim().split('\n').slice(2)
+  t.same(lines.map((line) => line.trim().split(/ {2,}/)), [
+    ['CLIENT call', '60.0 ms'], ['SERVER answer', '60.0 ms', 'clock +3 h 0 m', 'stock'], ['INTERNAL query', '20.0 ms', 'stock'], ['INTERNAL timer', '10.0 ms']
+  ])
+})
+
 test('a span that never ends, or ends before its start, is a moment', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ id: 1, ms: -5000 }])

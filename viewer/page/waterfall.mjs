@@ -1,6 +1,7 @@
 // The waterfall: one row for each span or log line. Only visible rows have elements. The rows come from the server in display order. What is
 // collapsed, selected, found and zoomed to is kept here by span id, so that it survives when the trace grows.
 
+import { clockText } from '../views/clock.js'
 import { h, say } from './dom.mjs'
 import { folded } from './folds.mjs'
 import { levelMark } from './logs.mjs'
@@ -13,7 +14,6 @@ const HUES = 7
 const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
 const TICKS = 5 // the ruler shows at most twice as many
-const CLOCK_MS = 10 // smaller shifts are shown only in the panel, because processes of one host differ by a millisecond or two
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
@@ -366,7 +366,7 @@ function failed ({ status }) {
 
 function notesOf (row) {
   const note = (label, title) => h('span', { class: 'flag', title }, label)
-  const shift = Math.abs(row.shift) >= CLOCK_MS && row.shift !== row.above?.shift && row.shift
+  const clock = clockText(row, duration)
   return [
     row.repeats !== undefined && note(`${count(row.repeats.count)} ×`, repeatText(row.repeats)),
     row.late && note('late', 'Arrived more than two seconds after the root'),
@@ -374,7 +374,7 @@ function notesOf (row) {
     row.afterResponse && note('after the response', 'Ended after its request'),
     row.neverEnded && note('never ended', 'Was still open when the application ended'),
     row.cycle && note('cycle', 'Its parent is one of its descendants'),
-    shift && note(`clock ${shift > 0 ? '+' : ''}${duration(shift)}`, 'Moved by this much to fit into its parent, because the clocks differ')
+    clock !== undefined && note(clock, 'Moved by this much to fit into its parent, because the clocks differ')
   ].filter(Boolean)
 }
 

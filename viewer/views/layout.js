@@ -5,7 +5,7 @@
 
 const { KIND_SERVER, KIND_CLIENT } = require('../otlp/names')
 
-// A child that exceeds its parent by at most this is explained by the inaccuracy of timers.
+// A child that starts outside its parent by at most this is explained by the inaccuracy of timers.
 const CLOCK_TOLERANCE_MS = 1
 
 class Node {
@@ -114,15 +114,16 @@ function spanChildren (node) {
   }
 }
 
-// The milliseconds by which the clock of another process is corrected, so that a child does not start before its parent.
+// The milliseconds by which the clock of another process is corrected, so that a child does not start before its parent, nor an answer after
+// its call. An answer that starts within its call stays where it is, even if it ends later: a busy event loop ends spans late, and a clock that
+// is ahead by less than the call took looks the same.
 function shiftOf (child, parent) {
   const { span } = child
   if (parent.span === null || span.startMs === 0) return 0
   if (span.origin.resourceKey === parent.span.origin.resourceKey) return parent.shift
   const before = parent.start - span.startMs
-  const after = span.startMs + span.durationMs - parent.end
+  const after = span.startMs - parent.end
   const isAnswer = span.kind === KIND_SERVER && parent.span.kind === KIND_CLIENT
-  // The server span of a call must also end within the client span. Other spans may outlast their parent.
   if (before <= CLOCK_TOLERANCE_MS && (!isAnswer || after <= CLOCK_TOLERANCE_MS)) return 0
   const slack = parent.duration - span.durationMs
   return before + (isAnswer && slack > 0 ? slack / 2 : 0)

@@ -17,6 +17,7 @@ const { STATUS_ERROR } = require('../otlp/names')
 const { summaryOf } = require('../store/summary')
 const { blockedOf, blockedText } = require('./blocked')
 const { callName } = require('./call-name')
+const { clockText } = require('./clock')
 const { layOut } = require('./layout')
 const { lineText, withLines } = require('./log-lines')
 const { plural, safeText } = require('./safe-text')
@@ -50,7 +51,7 @@ function textOf (trace, { span, attributes = false, paint = noPaint } = {}) {
       if (attributes) lines.push(...valueLines(node.line.read().attributes, labels[i].length + 2, paint))
       continue
     }
-    lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node.span, service, paint)}`.trimEnd())
+    lines.push(`${labels[i].padEnd(width)}  ${node.span === null ? '' : factsOf(node, service, paint)}`.trimEnd())
     if (node.span === null) continue
     const indent = labels[i].search(/\S/) + 2
     for (const sentence of sentencesOf(node)) lines.push(' '.repeat(indent) + sentence)
@@ -97,7 +98,8 @@ function labelOf ({ span, cycle }) {
   return `${kindName(span.kind)} ${safeText(callName(span).name)}${cycle ? ' (its own ancestor)' : ''}`
 }
 
-function factsOf (span, service, paint) {
+function factsOf (node, service, paint) {
+  const { span } = node
   const facts = [duration(span.durationMs).padStart(9)]
   if (span.code !== 0) facts.push(span.code)
   const exception = exceptionOf(span)
@@ -107,6 +109,8 @@ function factsOf (span, service, paint) {
   const { afterResponse, neverEnded, calls } = marksOf(span)
   if (neverEnded || afterResponse) facts.push(paint('warn', neverEnded ? 'never ended' : 'after the response'))
   if (calls !== undefined) facts.push(plural(calls, 'call'))
+  const clock = clockText(node, duration)
+  if (clock !== undefined) facts.push(clock)
   if (span.origin.service !== service) facts.push(paint('dim', safeText(span.origin.service)))
   return facts.join('  ')
 }
@@ -118,7 +122,7 @@ function lineOf ({ line, start }, first, paint) {
   const name = (level || 'log').toUpperCase()
   const after = start - first.start
   const attributes = rest === '' ? '' : `  ${paint('dim', safeText(rest, REST_MAX))}`
-  return `${PAINTS[level] === undefined ? name : paint(PAINTS[level], name)}  ${after < 0 ? `-${duration(-after)}` : `+${duration(after)}`}  ${safeText(text, VALUE_MAX)}${attributes}`
+  return `${PAINTS[level] === undefined ? name : paint(PAINTS[level], name)}  ${after < 0 ? '' : '+'}${duration(after)}  ${safeText(text, VALUE_MAX)}${attributes}`
 }
 
 function exceptionOf ({ bytes, from, to, events }) {
@@ -153,6 +157,8 @@ function lossesOf ({ orphans, duplicates, dropped }) {
 }
 
 function duration (ms) {
+  if (ms < 0) return `-${duration(-ms)}`
+  if (ms >= 3_600_000) return `${Math.floor(ms / 3_600_000)} h ${Math.floor(ms % 3_600_000 / 60_000)} m`
   if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`
   return ms >= 100 ? `${ms.toFixed(0)} ms` : ms >= 1 ? `${ms.toFixed(1)} ms` : `${ms.toFixed(3)} ms`
 }
