@@ -391,3 +391,14 @@ test('calls one after the other: a sentence beneath their span, the figures of t
   t.same(repeats, [{ shape: 'redis GET', requests: 2, perRequest: 12, savedMs: 5.5 }])
   t.same(said, ['GET /users/:id makes 12 calls in sequence: redis GET; batching them could save up to 5.5 ms'])
 })
+
+test('an export that waits for its reader again and again leaves no listeners behind', async (t) => {
+  const viewer = await startViewer(t)
+  const warnings = []
+  const keep = (warning) => warnings.push(warning.message)
+  process.on('warning', keep)
+  t.teardown(() => process.off('warning', keep))
+  for (let trace = 1; trace <= 30; trace++) await viewer.send([{ trace, attributes: { text: 'x'.repeat(200_000) } }])
+  t.equal((await (await viewer.get('/api/export')).text()).trim().split('\n').length, 30)
+  t.same(warnings, [])
+})

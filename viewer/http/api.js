@@ -209,7 +209,7 @@ class Api {
     response.writeHead(200, { 'content-type': NDJSON, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff', ...asFile('traces.jsonl') })
     for await (const trace of search) {
       if (response.destroyed || left-- === 0) break
-      if (!response.write(`${otlpText(trace.spans, trace.lines)}\n`)) await new Promise((resolve) => response.once('drain', resolve).once('close', resolve))
+      if (!response.write(`${otlpText(trace.spans, trace.lines)}\n`)) await released(response)
     }
     response.end()
   }
@@ -223,6 +223,14 @@ class Api {
     this.#viewer.receiver.received.imported += counts.spans
     sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
   }
+}
+
+/** Resolves when the response takes more, or when its client is gone. */
+function released (response) {
+  return new Promise((resolve) => {
+    const done = () => resolve(response.off('drain', done).off('close', done))
+    response.on('drain', done).on('close', done)
+  })
 }
 
 function orNotFound (answer, problem) {
