@@ -22,7 +22,7 @@ const route = { type: 'string', description: 'As listed, such as GET /users/:id'
 const TRACE_ID = '32 hex digits, the first 8 or more of them, or last, slowest, failed'
 
 const TOOLS = [
-  tool('list_traces', 'Recent requests, newest first: id, name, status, duration, error. Filters are optional.', {
+  tool('list_traces', 'Recent requests in the order of arrival, the last first: id, name, status, duration, service, spans, when each started, error. Filters are optional.', {
     status: { type: 'string', description: 'error, ok, an HTTP status such as 404, or a class such as 5xx' },
     route,
     service: { type: 'string' },
@@ -38,7 +38,7 @@ const TOOLS = [
     id: { type: 'string', description: TRACE_ID },
     by: { type: 'string', enum: BY, description: 'By span name (default) or by service' }
   }, ['id']),
-  tool('search_logs', 'Log lines, newest first: time, level, text, attributes, and the trace that each belongs to. Filters are optional.', {
+  tool('search_logs', 'Log lines in the order of arrival, the last first: time, level, text, attributes, service, and the trace that each belongs to. Filters are optional.', {
     level: { type: 'string', description: 'At least trace, debug, info, warn, error or fatal' },
     q: { type: 'string', description: 'Text in the message or an attribute' },
     where,
@@ -145,7 +145,7 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
     ...exceptions.slice(0, count).map(({ type, message, frame, route: where, count: times, traces: [example] }) =>
       `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer stored)'}`),
     '',
-    'Failed requests, newest first:',
+    'Failed requests in the order of arrival, the last first:',
     ...linesOf(traces)
   ].join('\n')
 }
@@ -158,9 +158,9 @@ function linesOf (traces) {
   return blockedTogether(traces, line, duration)
 }
 
-function line ({ id, name, status, state, error, durationMs, service, spans, receivedMs }) {
+function line ({ id, name, status, state, error, durationMs, service, spans, startMs }) {
   const problem = error === null ? '' : `  ${safeText(error.type)}: ${safeText(error.message ?? '')}`
-  return `${id}  ${safeText(name)}  ${status ?? state}  ${duration(durationMs)}  ${safeText(service)}  ${plural(spans, 'span')}  ${new Date(receivedMs).toISOString()}${problem}`
+  return `${id}  ${safeText(name)}  ${status ?? state}  ${duration(durationMs)}  ${safeText(service)}  ${plural(spans, 'span')}  started ${isoTime(startMs)}${problem}`
 }
 
 module.exports = { TOOLS, callTool, WrongArguments }
