@@ -5,7 +5,7 @@
 const { test } = require('tap')
 const { runCommand } = require('./command')
 const { startViewer, traceId, START_MS } = require('./support')
-const { bodyOf, histogram, gauge, DELTA } = require('./metric-support')
+const { bodyOf, counter, histogram, gauge, DELTA } = require('./metric-support')
 
 const failure = {
   id: 1,
@@ -81,8 +81,28 @@ test('an assistant lists metrics, and gets one with its series and the traces of
   t.match(text(list).split('\n'), [/^duration {2}histogram {2}s {2}1 series {2}shop {2}by http\.route$/, /^memory {4}gauge/])
   t.match(text(none), /No metric/)
   t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
-  t.match(missing.result, { isError: true, content: [{ text: /no metric of this name/ }] })
+  t.match(missing.result, { isError: true, content: [{ text: /no such metric is stored/ }] })
   t.match(wrong.error, { message: 'name is required' })
+})
+
+test('a terminal and an assistant choose by kind between metrics of the same name', async (t) => {
+  const viewer = await startViewer(t)
+  const time = Date.now()
+  const send = (metrics, from) => viewer.post('/v1/metrics', bodyOf(metrics, from), { 'content-type': 'application/x-protobuf' })
+  await send([counter([{ start: time - 10_000, time, asInt: 10, attributes: { route: '/a' } }], { name: 'jobs', temporality: DELTA }), gauge([{ time, asInt: 5, attributes: { queue: 'mail' } }], 'jobs')])
+  const run = (...args) => runCommand(t, ['metrics', 'jobs', ...args, '--port', String(viewer.port)]).exit
+  t.match((await run('--kind', 'gauge')).stdout, /^jobs {2}gauge .*\nThere is also a counter of this name: set kind to counter\.\n\nqueue=mail {2}shop\n {2}5$/m)
+  t.match((await run('--kind', 'counter')).stdout, /^jobs {2}counter .*\nThere is also a gauge .*\n\nroute=\/a {2}shop\n {2}1\/s/)
+  t.match(await run('--kind', 'histogram'), { code: 1, stderr: 'light-trace: no such metric is stored\n' })
+  t.match(await run('--kind', 'timer'), { code: 1, stderr: 'light-trace: kind: must be gauge, counter, sum, histogram or summary\n' })
+  await send([counter([{ time: time + 1, asInt: 10 }], { name: 'jobs', monotonic: false })], { service: 'other' })
+  const given = { name: 'jobs', service: 'shop' }
+  const [one, another, wrong] = await talk(t, viewer.port, use(1, 'get_metric', { ...given, kind: 'gauge' }), use(2, 'get_metric', { ...given, kind: 'counter' }), use(3, 'get_metric', { ...given, kind: 'timer' }))
+  t.match(one.result.content[0].text, /^jobs {2}gauge/)
+  t.match(another.result.content[0].text, /^jobs {2}counter/)
+  t.match(wrong.result, { isError: true, content: [{ text: /^kind: must be/ }] })
+  t.same((await viewer.json('/api/metrics/data?name=jobs&service=other')).series.length, 1)
+  t.same((await viewer.json('/api/metrics/data?name=jobs&service=shop')).series.length, 1, 'the newest of this service, not of all')
 })
 
 test('an assistant asks who calls whom, and what a service depends on', async (t) => {

@@ -31,6 +31,7 @@ Options (put them before the app's name):
   --editor <name>    the editor that opens files from the page: vscode (default), cursor, zed, …, none
   --by <key>         trace: print a table of the time by span name (name) or by service (service)
   --attributes       trace: print every attribute
+  --kind <kind>      metrics: gauge, counter, sum, histogram or summary, if several metrics have the name
   --json             trace, metrics, services: print JSON
   --against <file>   check: an earlier --save file
   --budget <file>    check: a JSON file; the exit code is 1 if a request exceeds it
@@ -52,6 +53,7 @@ const OPTIONS = {
   token,
   editor,
   by,
+  kind: text,
   against: text,
   budget: text,
   markdown: true,

@@ -2,6 +2,7 @@
 
 // The tools of `light-trace mcp`. They answer in text, in the same form as in the terminal.
 
+const { METRIC_KINDS } = require('../otlp/names')
 const { blockedTogether } = require('../views/blocked')
 const { repeatText } = require('../views/repeats')
 const { plural, safeText } = require('../views/safe-text')
@@ -49,6 +50,7 @@ const TOOLS = [
   tool('list_metrics', 'Metrics of the last hour: name, kind, unit, number of series, services, attributes.', { service: { type: 'string' } }),
   tool('get_metric', 'One metric: each series with its newest rate or value, percentiles, course over time and traces as examples.', {
     name: { type: 'string', description: 'As listed' },
+    kind: { type: 'string', enum: METRIC_KINDS, description: 'As listed, if several metrics have this name' },
     service: { type: 'string' },
     by: { type: 'string', description: 'Attributes that separate series, such as http.route,error.type; the others are merged. All by default' },
     last: { type: 'string', description: 'How far back, such as 5m; 15m by default, 1h at most' }

@@ -16,14 +16,16 @@ async function listMetrics (client, { service, isJson = false } = {}) {
 /**
  * Without `by`, every attribute separates series.
  * @param {import('./client').Client} client
- * @param {{ name: string, service?: string, by?: string, last?: string, isJson?: boolean }} options
+ * @param {{ name: string, kind?: string, service?: string, by?: string, last?: string, isJson?: boolean }} options
  * @returns {Promise<string>}
  */
-async function getMetric (client, { name, service, by, last = LAST_DEFAULT, isJson = false }) {
-  const query = new URLSearchParams({ name, last, points: String(POINTS), by: by ?? separatingKeys(await client.json('/api/metrics'), name).join(',') })
+async function getMetric (client, { name, kind, service, by, last = LAST_DEFAULT, isJson = false }) {
+  const list = await client.json('/api/metrics')
+  const query = new URLSearchParams({ name, last, points: String(POINTS), by: by ?? separatingKeys(list, name, kind).join(',') })
+  if (kind !== undefined) query.set('kind', kind)
   if (service !== undefined) query.set('service', service)
   const answer = await client.json(`/api/metrics/data?${query}`)
-  return isJson ? JSON.stringify(answer) : metricText(answer)
+  return isJson ? JSON.stringify(answer) : metricText(answer, list)
 }
 
 module.exports = { listMetrics, getMetric }

@@ -52,7 +52,7 @@ class Api {
       case '/api/compare': return sendJson(response, this.#compare(query))
       case '/api/exceptions': return sendJson(response, await this.#exceptionsOf(query))
       case '/api/metrics': return sendJson(response, this.#viewer.metrics.list())
-      case '/api/metrics/data': return sendJson(response, orNotFound(await this.#viewer.metrics.data(query), 'no metric of this name is stored'))
+      case '/api/metrics/data': return sendJson(response, orNotFound(await this.#viewer.metrics.data(query), 'no such metric is stored'))
       case '/api/metrics/overview': return sendJson(response, await this.#viewer.metrics.overview(query))
       case '/api/stats': return sendJson(response, this.#viewer.stats())
       case '/api/export': return this.#export(response, query)

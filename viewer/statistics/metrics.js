@@ -2,7 +2,8 @@
 
 // Answers the API's questions about metrics: merges series and slots.
 
-const { BadParameter, integer, interval, required } = require('../store/parameters')
+const { METRIC_KINDS, metricKindOf } = require('../otlp/names')
+const { BadParameter, integer, interval, oneOf, required } = require('../store/parameters')
 const { Slices } = require('../store/slices')
 const { SLOT_MS, SLOTS_MAX, SPREAD_MAX_MS } = require('../store/metric-series')
 
@@ -60,11 +61,13 @@ class MetricStatistics {
     const window = this.#window(query)
     const scope = query.get('scope')
     const service = query.get('service')
+    const kind = oneOf(query, 'kind', METRIC_KINDS)
     const filters = query.getAll('attr').map(attributeFilter)
-    const named = this.#store.metrics.instruments().filter((each) => each.name === name && (!scope || each.scope === scope))
+    const named = this.#store.metrics.instruments().filter((each) => each.name === name && (!scope || each.scope === scope) && (kind === undefined || metricKindOf(each) === kind))
     if (named.length === 0) return null
     // Another library may have a metric of this name with another unit or kind: it cannot be in the same chart.
-    const shown = named.reduce((latest, each) => lastMsOf(each) > lastMsOf(latest) ? each : latest)
+    const own = service ? named.filter((each) => servicesOf(each).has(service)) : named
+    const shown = (own.length === 0 ? named : own).reduce((latest, each) => lastMsOf(each) > lastMsOf(latest) ? each : latest)
     const groups = new Map()
     const slices = new Slices(this.#sliceMs)
     for await (const series of inSlices(seriesOf(named.filter((each) => isAlike(each, shown))), slices)) {
@@ -324,11 +327,9 @@ class HistogramChart extends RateChart {
 
 function instrumentJson (instrument) {
   const { name, unit, description, kind, monotonic, temporality, scope, series } = instrument
-  const services = new Set()
   const attributes = new Map()
   let attributesMore = false
   for (const each of series.values()) {
-    services.add(each.origin.service)
     for (const [key, value] of each.attributes) {
       const values = attributes.get(key) ?? new Set()
       if (values.size < VALUES_MAX && attributes.size <= VALUES_MAX) attributes.set(key, values.add(value))
@@ -343,12 +344,16 @@ function instrumentJson (instrument) {
     monotonic,
     temporality,
     scope,
-    services: [...services].sort(),
+    services: [...servicesOf(instrument)].sort(),
     series: series.size,
     attributes: Object.fromEntries([...attributes].map(([key, values]) => [key, [...values].sort()])),
     attributesMore,
     lastMs: lastMsOf(instrument)
   }
+}
+
+function servicesOf ({ series }) {
+  return new Set(Array.from(series.values(), ({ origin }) => origin.service))
 }
 
 function lastMsOf ({ series }) {

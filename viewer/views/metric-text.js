@@ -8,6 +8,7 @@
 //     1.2/s  p50 2.1 ms  p95 8.4 ms  p99 14.0 ms  mean 3.0 ms  max 15.2 ms  ▁▁▃█▅▂
 //     4bf92f3577b34da6a3ce929d0e0e4736  15.2 ms
 
+const { metricKindOf } = require('../otlp/names')
 const { safeText } = require('./safe-text')
 const { duration } = require('./text')
 
@@ -28,11 +29,12 @@ function metricsText ({ instruments, dropped }, service) {
   ].join('\n')
 }
 
-function instrumentLine ({ name, kind, monotonic, unit, series, services, attributes }, width) {
+function instrumentLine (instrument, width) {
+  const { name, unit, series, services, attributes } = instrument
   const keys = Object.keys(attributes).sort()
   return [
     safeText(name).padEnd(width),
-    kindOf(kind, monotonic).padEnd(9),
+    metricKindOf(instrument).padEnd(9),
     safeText(unit) || '1',
     `${series} series`,
     services.map((each) => safeText(each) || 'unknown service').join(', '),
@@ -40,14 +42,15 @@ function instrumentLine ({ name, kind, monotonic, unit, series, services, attrib
   ].join('  ')
 }
 
-function kindOf (kind, monotonic) {
-  return kind === 'sum' && monotonic ? 'counter' : kind.replace('exponential_', '')
-}
-
-/** @param {object} answer of /api/metrics/data */
-function metricText ({ name, unit, description, kind, monotonic, series, more }) {
+/** @param {object} answer of /api/metrics/data @param {object} list of /api/metrics, for other kinds of this name */
+function metricText (answer, { instruments }) {
+  const { name, unit, description, series, more } = answer
+  const kind = metricKindOf(answer)
+  const others = new Set(instruments.filter((each) => each.name === name).map(metricKindOf))
+  others.delete(kind)
   return [
-    `${safeText(name)}  ${kindOf(kind, monotonic)}  ${safeText(unit) || '1'}${description === '' ? '' : `  ${safeText(description)}`}`,
+    `${safeText(name)}  ${kind}  ${safeText(unit) || '1'}${description === '' ? '' : `  ${safeText(description)}`}`,
+    ...[...others].map((other) => `There is also a ${other} of this name: set kind to ${other}.`),
     ...series.length === 0 ? ['', 'Nothing was measured in this time.'] : series.flatMap((each) => ['', ...seriesLines(each, unit)]),
     ...more === 0 ? [] : ['', `… ${more} more series: name fewer attributes`]
   ].join('\n')
@@ -93,8 +96,8 @@ function number (value) {
 }
 
 /** The attributes by which a metric's series are told apart, for `by`. */
-function separatingKeys ({ instruments }, name) {
-  const keys = new Set(instruments.filter((each) => each.name === name).flatMap(({ attributes }) => Object.keys(attributes)))
+function separatingKeys ({ instruments }, name, kind) {
+  const keys = new Set(instruments.filter((each) => each.name === name && (kind === undefined || metricKindOf(each) === kind)).flatMap(({ attributes }) => Object.keys(attributes)))
   return [...keys].filter((key) => !key.includes(',')).sort().slice(0, 10)
 }
 
