@@ -247,6 +247,16 @@ test('the text of a trace names how far a span was moved, once for all that move
   ])
 })
 
+test('the text of a trace has the first 500 attributes of a span, and counts the others', async (t) => {
+  const viewer = await startViewer(t)
+  const many = (count) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`key${i}`, i]))
+  await viewer.send([{ id: 1, attributes: many(20_000), events: [{ name: 'event', attributes: many(10) }] }, { id: 2, parent: 1, attributes: many(490), events: [{ name: 'event', attributes: many(10) }] }])
+  const response = await viewer.get(`/api/traces/${traceId(1)}/text?attributes`)
+  const lines = (await response.text()).split('\n').slice(2).map((line) => line.trim())
+  t.same([lines[1], lines[500], lines[501], lines[502].slice(0, 13)], ['key0: 0', 'key499: 499', '… and 19,510 more', 'INTERNAL work'])
+  t.same([lines[503], lines.slice(1002)], ['key0: 0', ['[event] key9: 9', '']], 'exactly 500 are all there')
+})
+
 test('a span that never ends, or ends before its start, is a moment', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ id: 1, ms: -5000 }])

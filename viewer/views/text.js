@@ -28,6 +28,7 @@ const ROWS_MAX = 2000
 const INDENT_MAX = 60
 const NAME_WIDTH_MAX = 72
 const VALUE_MAX = 300
+const ATTRIBUTES_MAX = 500 // of a span and its events, or of a log line
 const REST_MAX = 160 // of a line's attributes
 
 const noPaint = (style, text) => text
@@ -134,18 +135,19 @@ function exceptionOf ({ bytes, from, to, events }) {
 
 function attributeLines ({ bytes, from, to }, indent, paint) {
   const { attributes, events } = readSpan(bytes, from, to)
-  return [
-    ...valueLines(attributes, indent, paint),
-    ...events.flatMap((event) => valueLines(event.attributes, indent, paint, `[${safeText(event.name)}] `))
-  ]
+  return valueLines(attributes.concat(events.flatMap((event) => event.attributes.map((attribute) => ({ ...attribute, of: event.name })))), indent, paint)
 }
 
-function valueLines (attributes, indent, paint, prefix = '') {
-  return attributes.map((attribute) => {
-    const value = plain(attribute)
-    const text = safeText(typeof value === 'string' ? value : JSON.stringify(value), VALUE_MAX)
-    return paint('dim', `${' '.repeat(indent)}${prefix}${safeText(attribute.key)}: ${text}`)
-  })
+function valueLines (attributes, indent, paint) {
+  const left = attributes.length - ATTRIBUTES_MAX
+  return [
+    ...attributes.slice(0, ATTRIBUTES_MAX).map((attribute) => {
+      const value = plain(attribute)
+      const text = safeText(typeof value === 'string' ? value : JSON.stringify(value), VALUE_MAX)
+      return `${attribute.of === undefined ? '' : `[${safeText(attribute.of)}] `}${safeText(attribute.key)}: ${text}`
+    }),
+    ...left > 0 ? [`… and ${left.toLocaleString('en')} more`] : []
+  ].map((line) => paint('dim', ' '.repeat(indent) + line))
 }
 
 function lossesOf ({ orphans, duplicates, dropped }) {
