@@ -10,9 +10,9 @@ const INDENT_MAX = 24
 
 export function compareView ({ app, host, params }) {
   const [a, b] = [params.get('a') ?? '', params.get('b') ?? '']
-  const head = h('div.view-head', null)
-  const grid = h('div', { class: 'grid compare', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A minus B'].map((name, index) =>
+  const head = h('div.view-head')
+  const grid = h('div.grid.compare', { role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
+    h('div.head', { role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A minus B'].map((name, index) =>
       h('div', { role: 'columnheader', class: ['name', 'num', 'num', 'change'][index] }, name))))
   let rows = []
   let most = 1
@@ -29,7 +29,7 @@ export function compareView ({ app, host, params }) {
       rows = data.rows
       most = Math.max(0.001, ...rows.map(({ aMs, bMs }) => Math.abs(aMs - bMs)))
       head.replaceChildren(
-        h('div.title', null, iconButton('back', 'Back to the request', () => app.go(`/traces/${encodeURIComponent(data.a.id)}`)), h('h1', null, b === '' ? 'Compared with the median request of its route' : 'Two requests compared')),
+        h('div.title', iconButton('back', 'Back to the request', () => app.go(`/traces/${encodeURIComponent(data.a.id)}`)), h('h1', b === '' ? 'Compared with the median request of its route' : 'Two requests compared')),
         side('A', data.a), side('B', data.b))
       grid.setAttribute('aria-rowcount', rows.length + 1)
       list.update(rows.length)
@@ -37,13 +37,13 @@ export function compareView ({ app, host, params }) {
       select(0)
     } catch (error) {
       grid.hidden = true
-      head.replaceChildren(h('div.nothing', null, h('h1', null, 'Nothing to compare with'), h('p', null, error.message), a === '' ? '' : h('a', { href: `/traces/${encodeURIComponent(a)}` }, 'Back to the request')))
+      head.replaceChildren(h('div.nothing', h('h1', 'Nothing to compare with'), h('p', error.message), a === '' ? '' : h('a', { href: `/traces/${encodeURIComponent(a)}` }, 'Back to the request')))
     }
   }
 
   function side (letter, trace) {
-    return h('a', { class: 'side', href: `/traces/${encodeURIComponent(trace.id)}` },
-      h('b.letter', null, letter), statusBadge(trace), ...requestName(trace), h('span.num', null, duration(trace.durationMs)), h('span.quiet.num', null, clock(trace.startMs)))
+    return h('a.side', { href: `/traces/${encodeURIComponent(trace.id)}` },
+      h('b.letter', letter), statusBadge(trace), ...requestName(trace), h('span.num', duration(trace.durationMs)), h('span.quiet.num', clock(trace.startMs)))
   }
 
   function render (index) {
@@ -52,15 +52,15 @@ export function compareView ({ app, host, params }) {
     const only = row.aCount === 0 ? 'only in B' : row.bCount === 0 ? 'only in A' : ''
     const width = Math.abs(change) / most * 50
     return h('div', { class: `row ${only === '' ? '' : 'only'}`, role: 'row', id: `c${index}`, 'aria-rowindex': index + 2, 'aria-level': row.depth + 1, 'aria-selected': String(index === selected), onclick: () => select(index) },
-      h('div', { role: 'gridcell', class: 'name', style: { '--depth': Math.min(row.depth, INDENT_MAX) }, title: line(row.name) }, h('bdi.label', null, line(row.name) || 'no name'), only !== '' && h('span.flag', null, only)),
+      h('div', { role: 'gridcell', class: 'name', style: { '--depth': Math.min(row.depth, INDENT_MAX) }, title: line(row.name) }, h('bdi.label', line(row.name) || 'no name'), only !== '' && h('span.flag', only)),
       figure(row.aMs, row.aCount, row.aErrors), figure(row.bMs, row.bCount, row.bErrors),
       h('div', { role: 'gridcell', class: 'change' },
         h('span', { class: `delta ${change > 0 ? 'slower' : 'faster'}`, style: { left: `${change > 0 ? 50 : 50 - width}%`, width: `${width}%` } }),
-        h('span.number', null, Math.abs(change) < 0.0005 ? '' : `${change > 0 ? '+' : ''}${duration(change)}`)))
+        h('span.number', Math.abs(change) < 0.0005 ? '' : `${change > 0 ? '+' : ''}${duration(change)}`)))
   }
 
   function figure (ms, times, errors) {
-    return h('div', { role: 'gridcell', class: `num ${errors > 0 ? 'bad' : ''}` }, times === 0 ? '–' : duration(ms), times > 1 && h('span.quiet', null, ` ×${count(times)}`))
+    return h('div', { role: 'gridcell', class: `num ${errors > 0 ? 'bad' : ''}` }, times === 0 ? '–' : duration(ms), times > 1 && h('span.quiet', ` ×${count(times)}`))
   }
 
   function select (index) {

@@ -1,15 +1,18 @@
 // All elements are made here. Text is added only as text nodes, and a link may lead only to this page, to a blob of ours or to a file in an
 // editor, so that no value can become a script.
 
+import { line } from './text.mjs'
+
 /**
  * @param {string} tag `name.class.class`
- * @param {object} [props] on… are listeners, style is a map of properties, all others are attributes; false omits an attribute
+ * @param {...any} children The first may be the element's properties: on… are listeners, style is a map of properties, all others are attributes;
+ *   false omits an attribute.
  */
-export function h (tag, props, ...children) {
+export function h (tag, ...children) {
   const [name, ...classes] = tag.split('.')
   const element = document.createElement(name)
   if (classes.length > 0) element.className = classes.join(' ')
-  for (const [name, value] of Object.entries(props ?? {})) set(element, name, value)
+  if (children[0]?.constructor === Object) for (const [name, value] of Object.entries(children.shift())) set(element, name, value)
   element.append(...children.flat(3).filter((child) => child !== undefined && child !== null && child !== false))
   return element
 }
@@ -21,6 +24,11 @@ function set (element, name, value) {
   else if (name === 'style') for (const [property, to] of Object.entries(value)) element.style.setProperty(property, to)
   else if (name === 'href' && !/^(?:#|blob:|(?:vscod(?:e|e-insiders|ium)|cursor|windsurf|zed):\/\/file\/|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
   else element.setAttribute(name, value === true ? '' : value)
+}
+
+/** A sender's text in one line. The direction in which it is written ends with it. */
+export function bdi (text, max) {
+  return h('bdi', line(text, max))
 }
 
 const ICONS = {
@@ -64,7 +72,7 @@ export function iconButton (name, label, onclick, props) {
 
 /** The head of a view: its name, a back button, and a line that describes what it shows. */
 export function viewHead (title, below, back) {
-  return h('div.view-head', null, h('div.title', null, back && iconButton('back', ...back), h('h1', null, title)), below && h('p.sub', null, below))
+  return h('div.view-head', h('div.title', back && iconButton('back', ...back), h('h1', title)), below && h('p.sub', below))
 }
 
 /** A region that scrolls, also by keyboard. */
@@ -74,7 +82,7 @@ export function scrolling (label, padded) {
 
 /** A name and its value, in a list of facts. */
 export function fact (label, value, bad) {
-  return h('div', null, h('dt', null, label), h('dd', { class: bad ? 'bad' : undefined }, value))
+  return h('div', h('dt', label), h('dd', { class: bad ? 'bad' : undefined }, value))
 }
 
 /** A table with a caption for screen readers. Cells are nodes or text; numeric columns start with `#`. */
@@ -82,9 +90,9 @@ export function table (caption, columns, rows, props) {
   const numeric = columns.map((name) => name.startsWith('#'))
   const cell = (value, index) => h('td', { class: numeric[index] ? 'num' : undefined }, value)
   return h('table', props,
-    h('caption.sr', null, caption),
-    h('thead', null, h('tr', null, columns.map((name, index) => h('th', { scope: 'col', class: numeric[index] ? 'num' : undefined }, name.replace('#', ''))))),
-    h('tbody', null, rows.map((cells) => h('tr', null, cells.map(cell)))))
+    h('caption.sr', caption),
+    h('thead', h('tr', columns.map((name, index) => h('th', { scope: 'col', class: numeric[index] ? 'num' : undefined }, name.replace('#', ''))))),
+    h('tbody', rows.map((cells) => h('tr', cells.map(cell)))))
 }
 
 /** Calls `act` after the current content of the page has been painted. */
@@ -106,7 +114,7 @@ export async function copy (text, what) {
     await navigator.clipboard.writeText(text)
     say(`${what} copied`)
   } catch {
-    const area = h('textarea', { class: 'sr', 'aria-hidden': 'true' })
+    const area = h('textarea.sr', { 'aria-hidden': 'true' })
     area.value = text
     document.body.append(area)
     area.select()

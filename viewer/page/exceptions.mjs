@@ -1,7 +1,7 @@
 // Exceptions: the same exception in many requests is one row. Those of failed requests come first, apart from errors of clients.
 
 import { get, query } from './api.mjs'
-import { button, copy, h, icon, scrolling, viewHead } from './dom.mjs'
+import { bdi, button, copy, h, icon, scrolling, viewHead } from './dom.mjs'
 import { spark } from './spark.mjs'
 import { block, clock, count, line, plural } from './text.mjs'
 
@@ -20,7 +20,7 @@ export function exceptionsView ({ app, host, params }) {
   const filter = Object.fromEntries(FIELDS.map((name) => [name, params.get(name) ?? '']))
   const opened = new Set(params.getAll('open'))
   const body = scrolling('Exceptions')
-  const found = h('span.quiet', null)
+  const found = h('span.quiet')
   const input = h('input', { type: 'search', placeholder: 'Search exceptions', 'aria-label': 'Search exceptions', autocomplete: 'off', spellcheck: 'false', oninput: typed })
   const selects = { route: select('Route', 'route'), service: select('Service', 'service'), status: select('Status', 'status') }
   let data
@@ -28,7 +28,7 @@ export function exceptionsView ({ app, host, params }) {
   let typing
   app.title('Exceptions')
   host.append(viewHead('Exceptions', `One row for each service, type, place and message, ignoring numbers and ids. The bars show the ${Object.keys(app.interval).length > 0 ? 'chosen time' : 'last ten minutes'}.`),
-    h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')), Object.values(selects), found), body)
+    h('div.tools', h('label.search', icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')), Object.values(selects), found), body)
   input.value = filter.q
   load()
   return {
@@ -61,30 +61,30 @@ export function exceptionsView ({ app, host, params }) {
     fill(selects.status, STATUSES, filter.status)
     found.textContent = exceptions.length === 0 ? '' : `${count(shown.length)} of ${plural(exceptions.length, 'exception')}`
     body.replaceChildren(...GROUPS.map((group) => section(group, shown.filter(group.has))).filter(Boolean),
-      shown.length === 0 ? h('p.nothing', null, exceptions.length === 0 ? 'Nothing has failed.' : 'No match.') : '',
-      more > 0 ? h('p.remark', null, `${plural(more, 'more exception was', 'more exceptions were')} not kept.`) : '')
+      shown.length === 0 ? h('p.nothing', exceptions.length === 0 ? 'Nothing has failed.' : 'No match.') : '',
+      more > 0 ? h('p.remark', `${plural(more, 'more exception was', 'more exceptions were')} not kept.`) : '')
     if (focused !== undefined) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
   }
 
   function section ({ title, about }, rows) {
-    return rows.length > 0 && h('section.exceptions', { 'aria-label': title }, h('h2', null, title, h('span.quiet', null, ` ${count(rows.length)}`)), about && h('p.sub', null, about), rows.map(row))
+    return rows.length > 0 && h('section.exceptions', { 'aria-label': title }, h('h2', title, h('span.quiet', ` ${count(rows.length)}`)), about && h('p.sub', about), rows.map(row))
   }
 
   function row (each) {
-    const details = h('details', { class: 'exception-row', open: opened.has(each.key), ontoggle: () => toggled(each.key, details.open) },
+    const details = h('details.exception-row', { open: opened.has(each.key), ontoggle: () => toggled(each.key, details.open) },
       h('summary', { 'data-key': each.key },
         h('span', { class: `times ${each.failed ? 'bad' : 'quiet'}` }, plural(each.count, 'request')),
-        h('span.answer', null, each.status !== null && h('span', { class: `code c${Math.floor(each.status / 100)}` }, String(each.status))),
-        h('span.what', null, h('bdi.type', null, line(each.type || 'Error', 80)), ' ', h('bdi', null, line(each.message ?? '', 200))),
-        h('span.where.quiet', null, h('bdi', null, line(each.route ?? each.service, 80))),
+        h('span.answer', each.status !== null && h('span', { class: `code c${Math.floor(each.status / 100)}` }, String(each.status))),
+        h('span.what', h('bdi.type', line(each.type || 'Error', 80)), ' ', bdi(each.message ?? '', 200)),
+        h('span.where.quiet', bdi(each.route ?? each.service, 80)),
         h('span', { class: `over-time ${each.failed ? 'bad' : 'quiet'}` }, spark(each.histogram, data)),
-        h('time.quiet.num', null, clock(each.lastMs))),
+        h('time.quiet.num', clock(each.lastMs))),
       h('div.inside', null,
-        h('p.sub', null, `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, h('bdi', null, line(each.service || 'a service without a name', 60)), each.recorded ? '' : '. No exception was recorded, but a span failed with this.'),
+        h('p.sub', `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, bdi(each.service || 'a service without a name', 60), each.recorded ? '' : '. No exception was recorded, but a span failed with this.'),
         each.stack !== null && h('pre', { tabindex: '0', 'aria-label': 'Stack', 'data-key': `stack ${each.key}` }, block(each.stack).text),
         h('div.actions', null,
-          h('a', { class: 'button', href: '/' + query({ exception: each.key }), 'data-key': `requests ${each.key}` }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),
-          each.traces.length > 0 && h('a', { class: 'button', href: `/traces/${encodeURIComponent(each.traces[0])}`, 'data-key': `last ${each.key}` }, 'Open the last one'),
+          h('a.button', { href: '/' + query({ exception: each.key }), 'data-key': `requests ${each.key}` }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),
+          each.traces.length > 0 && h('a.button', { href: `/traces/${encodeURIComponent(each.traces[0])}`, 'data-key': `last ${each.key}` }, 'Open the last one'),
           each.stack !== null && button('Copy stack', () => copy(each.stack, 'Stack'), { 'data-key': `copy ${each.key}` }))))
     return details
   }

@@ -2,7 +2,7 @@
 
 import { conditionOf, conditionText, isCondition } from '../store/condition.js'
 import { get } from './api.mjs'
-import { button, h, icon } from './dom.mjs'
+import { bdi, button, h, icon } from './dom.mjs'
 import { line } from './text.mjs'
 
 const SINGLE = ['status', 'route', 'service', 'q', 'unrouted', 'exception']
@@ -42,7 +42,7 @@ export function filterBar (filter, changed) {
   })
   const route = select('Route', [['', 'Any route']], filter.route, (value) => { filter.route = value }, fill)
   const service = select('Service', [['', 'Any service']], filter.service, (value) => { filter.service = value }, fill)
-  const element = h('div', { class: 'filter', role: 'search' }, search.field, status, route, service, took, search.chips)
+  const element = h('div.filter', { role: 'search' }, search.field, status, route, service, took, search.chips)
   fill()
 
   return {
@@ -104,16 +104,16 @@ function msOf (text) {
  * @param {{ label: string, hints: string[][], more?: (chip: Function) => Node[], hidden?: (text: string) => boolean }} options more: other chips; hidden: conditions without a chip
  */
 export function searchField (filter, changed, { label, hints, more = () => [], hidden = () => false }) {
-  const hint = h('div', { class: 'hint', id: 'hint' })
+  const hint = h('div.hint', { id: 'hint' })
   const input = h('input', {
     type: 'search', id: 'search', placeholder: label, 'aria-label': label, 'aria-describedby': 'hint', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', oninput: typed, onkeydown: pressed
   })
-  const chips = h('div.chips', null)
+  const chips = h('div.chips')
   let timer
   draw()
 
   return {
-    field: h('div.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/'), hint),
+    field: h('div.search', icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/'), hint),
     chips,
     draw,
     close: () => clearTimeout(timer),
@@ -177,7 +177,7 @@ export function searchField (filter, changed, { label, hints, more = () => [], h
   }
 
   function drawChips () {
-    const chip = (label, remove) => h('span.chip', null, h('bdi', null, line(label, CHIP_MAX)),
+    const chip = (label, remove) => h('span.chip', bdi(label, CHIP_MAX),
       button(icon('close'), () => { remove(); drawChips(); changed(); input.focus() }, { class: 'bare', 'aria-label': `Remove ${line(label, CHIP_MAX)}` }))
     chips.replaceChildren(...shown().map((text) => chip(text, () => filter.where.splice(filter.where.indexOf(text), 1))), ...more(chip))
   }
@@ -187,7 +187,7 @@ export function searchField (filter, changed, { label, hints, more = () => [], h
     input.toggleAttribute('aria-invalid', problem !== undefined)
     hint.replaceChildren(...(problem !== undefined
       ? [h('p.bad', { role: 'alert' }, line(problem))]
-      : [h('p.quiet', null, 'Type text to search. Enter turns a condition into a filter:'), h('dl', null, hints.map(([example, meaning]) => h('div', null, h('dt', null, h('code', null, example)), h('dd.quiet', null, meaning))))]))
+      : [h('p.quiet', 'Type text to search. Enter turns a condition into a filter:'), h('dl', hints.map(([example, meaning]) => h('div', h('dt', h('code', example)), h('dd.quiet', meaning))))]))
   }
 }
 

@@ -17,13 +17,13 @@ export function intervalControl (narrow) {
   const to = time('To')
   const problem = h('p.bad', { role: 'alert' })
   const menu = h('div', { id: 'interval-menu', popover: '', role: 'dialog', 'aria-label': 'Time interval', ontoggle: opened },
-    h('div.choices', null, choices),
-    h('form', { onsubmit: custom }, from.element, to.element, problem, h('button', null, 'Apply')))
+    h('div.choices', choices),
+    h('form', { onsubmit: custom }, from.element, to.element, problem, h('button', 'Apply')))
   let interval = {}
   draw()
 
   return {
-    element: h('div.interval', null, opener, menu),
+    element: h('div.interval', opener, menu),
     /** The parameters of the open page for requests to the server. */
     get params () { return interval },
     /** Takes the interval from the page's address. */
@@ -105,7 +105,7 @@ function moment (ms, other = Date.now()) {
 function time (name) {
   const input = h('input', { type: 'datetime-local', step: '1' })
   return {
-    element: h('label', null, h('span', null, name), input),
+    element: h('label', h('span', name), input),
     set: (ms) => { input.value = ms === undefined ? '' : localIso(new Date(ms)) },
     // The end of an interval belongs to it, up to the last millisecond of its second.
     get: () => input.value === '' ? {} : { [name.toLowerCase()]: new Date(input.value).getTime() + (name === 'To' ? 999 : 0) }

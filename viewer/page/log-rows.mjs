@@ -1,6 +1,6 @@
 // The rows of the log page, newest first. Fastify writes a line when a request arrives and another when it is answered: these two are one row.
 
-import { button, h, icon } from './dom.mjs'
+import { bdi, button, h, icon } from './dom.mjs'
 import { levelMark } from './logs.mjs'
 import { clock, duration, line } from './text.mjs'
 
@@ -36,7 +36,7 @@ export function logRows (body, { show, address }) {
 
   function rowOf ({ line: last, first }) {
     const order = String(last.order)
-    if (first === undefined) return { order, element: h('div.log-row', null, link(last, textOf(last))) }
+    if (first === undefined) return { order, element: h('div.log-row', link(last, textOf(last))) }
     const other = String(first.order)
     const both = h('div.both', { hidden: true })
     const name = line(`${first.request.method} ${first.request.url}`, 120)
@@ -45,13 +45,13 @@ export function logRows (body, { show, address }) {
       both.replaceChildren(...both.hidden ? [] : [link(last, textOf(last), other), link(first, textOf(first))])
       twist.setAttribute('aria-expanded', String(!both.hidden))
     }, { class: 'bare', 'aria-expanded': 'false', 'aria-label': `Both lines of ${name}` })
-    return { order, other, element: h('div.log-row', null, twist, link(last, requestText(first.request, last.request), other), both) }
+    return { order, other, element: h('div.log-row', twist, link(last, requestText(first.request, last.request), other), both) }
   }
 
   function link (each, content, other) {
     const order = String(each.order)
     return h('a.log', { href: address(order), 'data-order': order, 'data-other': other, onclick: (event) => opened(event, order, other) },
-      h('time.quiet', null, clock(each.timeMs)), levelMark(each.level), h('span.what', null, content), h('bdi.whose.quiet', null, line(each.service, 60)))
+      h('time.quiet', clock(each.timeMs)), levelMark(each.level), h('span.what', content), h('bdi.whose.quiet', line(each.service, 60)))
   }
 
   // Without this, the page would open its address again, and scroll to the top.
@@ -110,11 +110,11 @@ function folded (lines) {
 }
 
 function textOf ({ text, rest }) {
-  return [h('bdi', null, line(text, TEXT_MAX)), ' ', h('bdi.quiet', null, line(rest, TEXT_MAX))]
+  return [bdi(text, TEXT_MAX), ' ', h('bdi.quiet', line(rest, TEXT_MAX))]
 }
 
 function requestText ({ method, url }, { status, durationMs }) {
-  return [h('span.method', null, line(method, 12)), ' ', h('bdi', null, line(url, TEXT_MAX)), ' ', statusMark(status), ' ', h('span.took', null, duration(durationMs))]
+  return [h('span.method', line(method, 12)), ' ', bdi(url, TEXT_MAX), ' ', statusMark(status), ' ', h('span.took', duration(durationMs))]
 }
 
 /** An HTTP status, in the colour of its class. */

@@ -25,7 +25,7 @@ export function levelSelect (value, changed, last) {
 export function logsView ({ app, host, params }) {
   const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
   const shown = { every: params.get('every') ?? '', line: params.get('line') ?? '' }
-  const found = h('span.quiet', null)
+  const found = h('span.quiet')
   const body = scrolling('Logs')
   const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
   const panel = linePanel(() => show(''))
@@ -36,9 +36,9 @@ export function logsView ({ app, host, params }) {
   let loading = false
   let again = false
   app.title('Logs')
-  host.append(h('h1.sr', null, 'Logs'),
-    h('div.tools', null, search.field,
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), switcher, pauser, search.chips), h('div.trace-body', null, body, panel.element))
+  host.append(h('h1.sr', 'Logs'),
+    h('div.tools', search.field,
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap'), switcher, pauser, search.chips), h('div.trace-body', body, panel.element))
   drawPauser()
   drawSwitcher()
   load()
@@ -114,6 +114,6 @@ export function logsView ({ app, host, params }) {
     list.draw(lines, shown.every !== '')
     if (shown.line !== '') panel.show(shown.line, list.otherOf(shown.line))
     list.mark(shown.line)
-    if (lines.length === 0) body.append(h('p.nothing', null, total === 0 ? 'No line has been received yet.' : 'No match.'))
+    if (lines.length === 0) body.append(h('p.nothing', total === 0 ? 'No line has been received yet.' : 'No match.'))
   }
 }

@@ -133,5 +133,5 @@ document.addEventListener('keydown', (event) => {
 
 window.addEventListener('popstate', open)
 window.addEventListener('unhandledrejection', ({ reason }) => say(String(reason?.message ?? reason)))
-window.addEventListener('error', ({ message }) => main.prepend(h('p', { class: 'problem', role: 'alert' }, `The page has failed: ${message}`)))
+window.addEventListener('error', ({ message }) => main.prepend(h('p.problem', { role: 'alert' }, `The page has failed: ${message}`)))
 open()

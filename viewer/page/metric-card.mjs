@@ -2,7 +2,7 @@
 
 import { get } from './api.mjs'
 import { chart } from './chart.mjs'
-import { h } from './dom.mjs'
+import { bdi, h } from './dom.mjs'
 import { whenReleased } from './pointer.mjs'
 import { line, number, percent, plural, quantity } from './text.mjs'
 
@@ -17,9 +17,9 @@ const LABELS = { mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Value
  * @returns {{ element, load, close }}
  */
 export function metricCard ({ title, names, scope, unit, more = [], choice, shows }, { times, shared }) {
-  const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', null, h('bdi', null, line(title, 120))) })
+  const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', bdi(title, 120)) })
   const note = h('p.remark')
-  const element = h('section.card', null, figure.element, note)
+  const element = h('section.card', figure.element, note)
   figure.element.firstChild.after(...more)
   let closed = false
   return { element, load, close: () => { closed = true; figure.close() } }

@@ -15,8 +15,8 @@ const SLIDE_MS = 10_000 // the last minutes go on without requests, too
  */
 export function overview ({ app, params, loaded }) {
   const figure = chart({ label: 'Requests over time', format: count, height: 84, onSelect: narrow })
-  const note = h('div.overview-note', null)
-  const element = h('section', { class: 'overview', 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
+  const note = h('div.overview-note')
+  const element = h('section.overview', { 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
   let slotMs = 1
   let timer
   let slider
@@ -71,11 +71,11 @@ export function overview ({ app, params, loaded }) {
     const narrowed = Object.keys(app.interval).length > 0
     const focused = note.contains(document.activeElement)
     note.replaceChildren(...[
-      narrowed && h('span', null, nameOf(app.interval)),
+      narrowed && h('span', nameOf(app.interval)),
       narrowed && button('Show all', () => app.narrow({}), { class: 'link' }),
-      earlier > 0 && h('span.quiet', null, `${plural(earlier, 'request')} started earlier`),
-      later > 0 && h('span.quiet', null, `${plural(later, 'request')} started later`),
-      incomplete && h('span.quiet', null, 'The newest requests only: the search took too long')
+      earlier > 0 && h('span.quiet', `${plural(earlier, 'request')} started earlier`),
+      later > 0 && h('span.quiet', `${plural(later, 'request')} started later`),
+      incomplete && h('span.quiet', 'The newest requests only: the search took too long')
     ].filter(Boolean))
     if (focused) note.querySelector('button')?.focus()
   }

@@ -36,13 +36,13 @@ export function requestsView ({ app, host, params }) {
   const wanted = () => ({ ...filterParams(filter), ...app.interval })
   const bar = filterBar(filter, changed)
   const chart = overview({ app, params: wanted, loaded: ({ fromMs }) => app.interval.last && leave(fromMs) })
-  const tools = h('div.tools', null)
+  const tools = h('div.tools')
   const grid = h('div', {
     class: 'grid requests', role: 'grid', tabindex: '0', 'aria-label': 'Requests', 'aria-colcount': '7', onkeydown: onKey
   }, heading())
-  const note = h('div.note', null)
+  const note = h('div.note')
   app.title('')
-  host.append(h('h1.sr', null, 'Requests'), bar.element, chart.element, tools, grid, note)
+  host.append(h('h1.sr', 'Requests'), bar.element, chart.element, tools, grid, note)
   const list = virtualRows(grid, { rowHeight: () => cssNumber(grid, '--row'), render })
   load()
 
@@ -191,18 +191,18 @@ export function requestsView ({ app, host, params }) {
     const failed = rows.reduce((sum, { trace }) => sum + (trace?.state === 'error' ? 1 : 0), 0)
     const focused = [...tools.querySelectorAll('button, a')].indexOf(document.activeElement)
     tools.replaceChildren(
-      h('div', { class: 'choice', role: 'group', 'aria-label': 'Order' }, Object.entries(ORDERS).map(([key, label]) =>
+      h('div.choice', { role: 'group', 'aria-label': 'Order' }, Object.entries(ORDERS).map(([key, label]) =>
         button(label, () => { order = key; changed() }, { 'aria-pressed': String(key === order) }))),
-      h('span.quiet', null, plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', null, `${count(failed)} failed`)] : ''),
-      h('span.gap', null),
-      h('a', { class: 'button', href: '/api/export' + query(wanted()), download: 'traces.jsonl' }, 'Export'),
+      h('span.quiet', plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', `${count(failed)} failed`)] : ''),
+      h('span.gap'),
+      h('a.button', { href: '/api/export' + query(wanted()), download: 'traces.jsonl' }, 'Export'),
       button([icon(paused ? 'play' : 'pause'), paused ? `Resume${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
     tools.querySelectorAll('button, a')[focused]?.focus()
   }
 
   function drawNote () {
     note.replaceChildren()
-    if (problem !== undefined) return note.append(h('p', { class: 'problem', role: 'alert' }, problem))
+    if (problem !== undefined) return note.append(h('p.problem', { role: 'alert' }, problem))
     if (!loaded) return
     if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
     else if (more) note.append(button('Load older requests', loadOlder))
@@ -210,7 +210,7 @@ export function requestsView ({ app, host, params }) {
   }
 
   function nothingFound () {
-    return h('div.nothing', null, h('p', null, `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), Object.keys(app.interval).length > 0 && button('Show all time', () => app.narrow({})))
+    return h('div.nothing', h('p', `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), Object.keys(app.interval).length > 0 && button('Show all time', () => app.narrow({})))
   }
 
   function render (index) {
@@ -218,7 +218,7 @@ export function requestsView ({ app, host, params }) {
     const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
     if (group !== undefined) {
       return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
-        h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', null, group), h('span.quiet', null, ` ${count(size)}`)))
+        h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', group), h('span.quiet', ` ${count(size)}`)))
     }
     return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: (event) => open(event, index) }, requestCells(trace))
   }
@@ -311,17 +311,17 @@ function together (traces) {
 
 function heading () {
   const cell = (name, column) => h('div', { role: 'columnheader', class: column }, name)
-  return h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
+  return h('div.head', { role: 'row', 'aria-rowindex': '1' },
     cell('Time', 'time'), cell('Status', 'status'), cell('Request', 'what'), cell('Service', 'service'), cell('Duration', 'took'), cell('Spans', 'spans'), cell('Notes', 'flags'))
 }
 
 function welcome (advice) {
   const address = location.origin
   return h('div.nothing.welcome', null,
-    h('h2', null, 'Waiting for the first request'),
-    advice.map((each) => h('p.remark', null, line(each, 400))),
-    h('p', null, 'Start an app in the viewer:'),
-    h('pre', null, 'npx light-trace app.js'),
-    h('p', null, 'or send OTLP over HTTP to this address:'),
-    h('pre', null, `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
+    h('h2', 'Waiting for the first request'),
+    advice.map((each) => h('p.remark', line(each, 400))),
+    h('p', 'Start an app in the viewer:'),
+    h('pre', 'npx light-trace app.js'),
+    h('p', 'or send OTLP over HTTP to this address:'),
+    h('pre', `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
 }

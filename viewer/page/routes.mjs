@@ -3,7 +3,7 @@
 import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
 import { flame } from './flame.mjs'
-import { button, fact, h, scrolling, table, viewHead } from './dom.mjs'
+import { bdi, button, fact, h, scrolling, table, viewHead } from './dom.mjs'
 import { heat, slotsOf } from './heat.mjs'
 import { WAITS, WAIT_MEANINGS, count, duration, line, percent, plural, reasons, short } from './text.mjs'
 
@@ -29,22 +29,22 @@ export function routesView ({ app, host }) {
 
   function draw () {
     const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has arrived yet.') : tableOf(), more(), data.routes.some(({ slow }) => slow) ? legend() : '')
+    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', 'No request has arrived yet.') : tableOf(), more(), data.routes.some(({ slow }) => slow) ? legend() : '')
     if (focused !== null) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
   }
 
   function tableOf () {
     const sorted = data.routes.toSorted((a, b) => (down ? -1 : 1) * (TEXTS.has(by) ? String(a[by]).localeCompare(String(b[by])) : (a[by] ?? 0) - (b[by] ?? 0)))
-    return h('table.wide-table.routes', null, h('caption.sr', null, 'Routes'),
-      h('thead', null, h('tr', null,
+    return h('table.wide-table.routes', h('caption.sr', 'Routes'),
+      h('thead', h('tr', null,
         COLUMNS.map(([label, key]) => h('th', { scope: 'col', class: `${TEXTS.has(key) ? '' : 'num'} k-${key}`, 'aria-sort': key === by ? (down ? 'descending' : 'ascending') : undefined },
           button(key === 'perSecond' ? rateLabel(data) : label, () => { down = key === by ? !down : !TEXTS.has(key); by = key; draw() }, { class: 'sort', 'data-key': `sort ${key}` }))),
         h('th', { scope: 'col', class: 'k-heat' }, `Latency, ${span(data)}`), h('th', { scope: 'col', class: 'k-to' }, 'Show'))),
-      h('tbody', null, sorted.map((route) => h('tr', null, cellsOf(route, data)))))
+      h('tbody', sorted.map((route) => h('tr', cellsOf(route, data)))))
   }
 
   function more () {
-    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'request')} of other routes ${data.more === 1 ? 'was' : 'were'} not counted.`) : ''
+    return data.more > 0 ? h('p.remark', `${plural(data.more, 'request')} of other routes ${data.more === 1 ? 'was' : 'were'} not counted.`) : ''
   }
 }
 
@@ -52,15 +52,15 @@ function cellsOf (route, data) {
   const num = (key, value, bad) => h('td', { class: `num k-${key} ${bad ? 'bad' : ''}` }, value)
   return [
     h('th', { scope: 'row', class: 'k-route' }, h('a', { href: addressOf('/routes', route), 'data-key': `route ${route.service} ${route.route}` }, ...nameOf(route))),
-    h('td.k-service', null, h('bdi', null, line(route.service || 'no name', 60))),
+    h('td.k-service', bdi(route.service || 'no name', 60)),
     num('count', count(route.count)),
     num('perSecond', rateText(route.perSecond)),
     num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
-    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', null, `Slow: ${reasons(route.slow)}`)]),
-    h('td.k-heat', null, heat(route, data)),
-    h('td.k-to', null, ways(route))
+    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', `Slow: ${reasons(route.slow)}`)]),
+    h('td.k-heat', heat(route, data)),
+    h('td.k-to', ways(route))
   ]
 }
 
@@ -70,13 +70,13 @@ function rateLabel ({ isNarrowed }) {
 
 // What the reasons in the column Slowest mean.
 function legend () {
-  return h('p.slow-legend', null, 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', null, name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
+  return h('p.slow-legend', 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
 }
 
 function slowTable (slow) {
   return [
-    h('h2', null, 'Slow requests'),
-    h('p.sub', null, 'By what took most of their time.'),
+    h('h2', 'Slow requests'),
+    h('p.sub', 'By what took most of their time.'),
     table('Slow requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean), { class: 'figures' })
   ]
 }
@@ -91,14 +91,14 @@ function span ({ slots, slotMs, isNarrowed }) {
 
 function nameOf (route) {
   const [method, ...rest] = route.route.split(' ')
-  if (route.unrouted || rest.length === 0) return [h('bdi', null, line(route.route) || 'no name'), h('span.quiet', null, ' no route')]
-  return [h('span.method', null, line(method, 12)), h('bdi', null, line(rest.join(' ')))]
+  if (route.unrouted || rest.length === 0) return [bdi(route.route || 'no name'), h('span.quiet', ' no route')]
+  return [h('span.method', line(method, 12)), bdi(rest.join(' '))]
 }
 
 // Links from a route to its most useful requests.
 function ways (route) {
   const to = (label, id) => id !== null && h('a', { href: `/traces/${encodeURIComponent(id)}`, 'aria-label': `${label} request of ${line(route.route)}`, 'data-key': `${label} ${route.service} ${route.route}` }, label)
-  return h('span.ways', null, [to('slowest', route.slowest), to('failed', route.failed), to('median', route.median)].filter(Boolean))
+  return h('span.ways', [to('slowest', route.slowest), to('failed', route.failed), to('median', route.median)].filter(Boolean))
 }
 
 function addressOf (path, { route, service }) {
@@ -133,8 +133,8 @@ export function routeView ({ app, host, params }) {
   const fire = h('section', { 'aria-label': 'Flame' })
   app.title(line(name, 60))
   const body = scrolling('Route', true)
-  body.append(facts, h('h2', null, 'Where the time goes'), fire)
-  host.append(viewHead([...nameOf({ route: name }), h('span.path', null, line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
+  body.append(facts, h('h2', 'Where the time goes'), fire)
+  host.append(viewHead([...nameOf({ route: name }), h('span.path', line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
   load()
   loadFlame()
   return { follow: {}, live: onFigures(load), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
@@ -144,7 +144,7 @@ export function routeView ({ app, host, params }) {
     const route = data.routes.find((each) => each.route === name && (service === '' || each.service === service))
     data.slots = slotsOf({ ...data, routes: [route].filter(Boolean) })
     data.isNarrowed = isNarrowed(app)
-    facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has arrived.')] : routeFacts(route, data)))
+    facts.replaceChildren(...(route === undefined ? [h('p.nothing', 'No request of this route has arrived.')] : routeFacts(route, data)))
   }
 
   async function loadFlame () {
@@ -153,18 +153,18 @@ export function routeView ({ app, host, params }) {
 }
 
 function routeFacts (route, data) {
-  const to = (label, id) => id !== null && h('a', { class: 'button', href: `/traces/${encodeURIComponent(id)}` }, label)
+  const to = (label, id) => id !== null && h('a.button', { href: `/traces/${encodeURIComponent(id)}` }, label)
   return [
     h('dl.facts.big', null,
       fact('Requests', count(route.count)), fact(rateLabel(data), rateText(route.perSecond)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
       fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)),
       route.repeats && fact('Repeated calls', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${line(shape, 200)}, one after the other: a single call could save up to ${duration(savedMs)}`).join(' · '))),
-    h('div.actions', null, [
+    h('div.actions', [
       to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
-      route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Compare slowest with median'),
-      h('a', { class: 'button', href: requestsOf(route) }, 'All its requests')
+      route.slowest !== null && route.median !== null && h('a.button', { href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Compare slowest with median'),
+      h('a.button', { href: requestsOf(route) }, 'All its requests')
     ].filter(Boolean)),
-    h('h2', null, `Latency, ${span(data)}`),
+    h('h2', `Latency, ${span(data)}`),
     scale(data, heat(route, data, { width: Math.min(720, document.getElementById('main').clientWidth - 110), height: 120 })),
     ...(route.slow ? slowTable(route.slow) : [])
   ]
@@ -172,7 +172,7 @@ function routeFacts (route, data) {
 
 function scale ({ buckets }, picture) {
   const labels = [1, 10, 100, 1000].filter((ms) => buckets.includes(ms))
-  return h('div.scaled', null, h('div', { class: 'scale', 'aria-hidden': 'true' }, labels.map((ms) =>
+  return h('div.scaled', h('div.scale', { 'aria-hidden': 'true' }, labels.map((ms) =>
     h('span', { style: { bottom: `${(buckets.indexOf(ms) + 1) / (buckets.length + 1) * 100}%` } }, short(ms)))), picture)
 }
 
@@ -180,6 +180,6 @@ async function flameOf (route, service, interval) {
   try {
     return [flame(await get('/api/routes/flame', { route, service, ...interval }))]
   } catch (error) {
-    return [h('p.quiet', null, error.status === 404 ? 'No request of this route is stored.' : error.message)]
+    return [h('p.quiet', error.status === 404 ? 'No request of this route is stored.' : error.message)]
   }
 }

@@ -83,8 +83,8 @@ export function shell (app) {
 function help () {
   const dialog = h('dialog', { id: 'help', 'aria-labelledby': 'help-title', onclick: ({ target }) => target === dialog && dialog.close(), onclose: () => dialog.remove() },
     h('h2', { id: 'help-title' }, 'Keyboard'),
-    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', null, keys.split(' ').filter(Boolean).map((key) => h('kbd', null, key))), text])),
-    h('form', { method: 'dialog' }, h('button.primary', null, 'Close')))
+    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', keys.split(' ').filter(Boolean).map((key) => h('kbd', key))), text])),
+    h('form', { method: 'dialog' }, h('button.primary', 'Close')))
   document.body.append(dialog)
   dialog.showModal()
 }
@@ -94,11 +94,11 @@ function figures (stats) {
   const libraries = line([...new Set(stats.apps.flatMap((each) => each.untracedLibraries))].join(', '), 60)
   const missing = [lost > 0 && `${count(lost)} lost`, libraries && `${libraries} not traced`].filter(Boolean).join(', ')
   return [
-    h('span', null, plural(stats.traces, 'trace')),
-    h('span', null, plural(stats.spans, 'span')),
-    stats.lines.held > 0 && h('span.wide', null, plural(stats.lines.held, 'log line')),
-    h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
-    stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
+    h('span', plural(stats.traces, 'trace')),
+    h('span', plural(stats.spans, 'span')),
+    stats.lines.held > 0 && h('span.wide', plural(stats.lines.held, 'log line')),
+    h('span.wide', `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
+    stats.app && h('span.wide.u', `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
     h('a', { href: '/lost', class: missing === '' ? undefined : 'warn' }, missing || 'nothing lost')
   ].filter(Boolean)
 }

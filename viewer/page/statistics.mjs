@@ -1,8 +1,8 @@
 // The statistics of one trace: its time by the name of its spans or by service, as a table beside the waterfall.
 
 import { get, query } from './api.mjs'
-import { afterPaint, button, h, scrolling } from './dom.mjs'
-import { count, duration, line, percent, plural } from './text.mjs'
+import { afterPaint, bdi, button, h, scrolling } from './dom.mjs'
+import { count, duration, percent, plural } from './text.mjs'
 
 const NUMBERS = [['Calls', 'calls'], ['Own time', 'ownMs'], ['Total', 'totalMs'], ['Average', 'avgMs'], ['Min', 'minMs'], ['Max', 'maxMs'], ['Failed', 'errors']]
 const TITLES = { ownMs: 'Time in these spans themselves, without their children', totalMs: 'Time from start to end, added up' }
@@ -78,13 +78,13 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
       data = answer
       draw()
     } catch (error) {
-      if (mine === generation) region.replaceChildren(h('p.nothing', null, error.message))
+      if (mine === generation) region.replaceChildren(h('p.nothing', error.message))
     }
   }
 
   function draw () {
     const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    region.replaceChildren(tableOf(), data.more > 0 ? h('p.remark', null, `${plural(data.more, 'more row')} with less own time not shown.`) : '')
+    region.replaceChildren(tableOf(), data.more > 0 ? h('p.remark', `${plural(data.more, 'more row')} with less own time not shown.`) : '')
     if (focused !== null) region.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
   }
 
@@ -92,22 +92,22 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
     const isNamed = data.by === 'name' && new Set(data.rows.map(({ service }) => service)).size > 1
     const columns = [TEXTS[data.by], ...isNamed ? [TEXTS.service.with(1, 'service')] : [], ...data.by === 'service' ? NUMBERS.with(0, ['Spans', 'calls']) : NUMBERS]
     const sorted = data.rows.toSorted((a, b) => (down ? -1 : 1) * (isText(sort) ? a[sort].localeCompare(b[sort]) : a[sort] - b[sort]))
-    return h('table.wide-table', null, h('caption.sr', null, `Time by ${data.by}`),
-      h('thead', null, h('tr', null, columns.map(([label, key]) =>
+    return h('table.wide-table', h('caption.sr', `Time by ${data.by}`),
+      h('thead', h('tr', columns.map(([label, key]) =>
         h('th', { scope: 'col', class: `${isText(key) ? '' : 'num'} k-${key}`, title: TITLES[key], 'aria-sort': key === sort ? (down ? 'descending' : 'ascending') : undefined },
           button(label, () => { down = key === sort ? !down : !isText(key); sort = key; changed(); draw() }, { class: 'sort', 'data-key': `sort ${key}` }))))),
-      h('tbody', null, sorted.map((row) => h('tr', { onclick: () => findSpans(row) }, cellsOf(row, isNamed)))))
+      h('tbody', sorted.map((row) => h('tr', { onclick: () => findSpans(row) }, cellsOf(row, isNamed)))))
   }
 
   function cellsOf (row, isNamed) {
     const time = (key) => h('td', { class: `num k-${key}` }, duration(row[key]))
     return [
       h('th', { scope: 'row', class: 'k-name' },
-        button(h('bdi', null, line(row.name) || 'no name'), undefined, { class: 'link', title: 'Find in the waterfall', 'data-key': `row ${row.kind} ${row.service} ${row.name}` }),
-        row.kind !== null && row.kind !== 'INTERNAL' && h('span.quiet.kind', null, row.kind.toLowerCase())),
-      isNamed && h('td.k-service', null, h('bdi', null, line(row.service || 'no name', 60))),
-      h('td.num.k-calls', null, count(row.calls)),
-      h('td.num.k-ownMs', null, duration(row.ownMs), h('span.quiet.share', null, data.ownMs > 0 ? percent(row.ownMs / data.ownMs) : '')),
+        button(bdi(row.name || 'no name'), undefined, { class: 'link', title: 'Find in the waterfall', 'data-key': `row ${row.kind} ${row.service} ${row.name}` }),
+        row.kind !== null && row.kind !== 'INTERNAL' && h('span.quiet.kind', row.kind.toLowerCase())),
+      isNamed && h('td.k-service', bdi(row.service || 'no name', 60)),
+      h('td.num.k-calls', count(row.calls)),
+      h('td.num.k-ownMs', duration(row.ownMs), h('span.quiet.share', data.ownMs > 0 ? percent(row.ownMs / data.ownMs) : '')),
       ...['totalMs', 'avgMs', 'minMs', 'maxMs'].map(time),
       h('td', { class: `num k-errors ${row.errors > 0 ? 'bad' : ''}` }, row.errors === 0 ? '–' : count(row.errors))
     ]
@@ -129,7 +129,7 @@ function isText (key) {
 }
 
 function choice (label, options, chosen) {
-  return h('div', { class: 'choice', role: 'group', 'aria-label': label }, Object.entries(options).map(([key, text]) => button(text, () => chosen(key))))
+  return h('div.choice', { role: 'group', 'aria-label': label }, Object.entries(options).map(([key, text]) => button(text, () => chosen(key))))
 }
 
 function press (group, index) {

@@ -1,7 +1,7 @@
 // The waterfall: one row for each span or log line. Only visible rows have elements. The rows come from the server in display order. What is
 // collapsed, selected, found and zoomed to is kept here by span id, so that it survives when the trace grows.
 
-import { h, say } from './dom.mjs'
+import { bdi, h, say } from './dom.mjs'
 import { folded } from './folds.mjs'
 import { levelMark } from './logs.mjs'
 import { remember, remembered } from './memory.mjs'
@@ -19,12 +19,12 @@ const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', 
 
 /** @param {{ opened: (row) => void, moved: (row) => void, found: (state: { at: number, of: number, name: string } | null) => void }} on */
 export function waterfall (on) {
-  const ruler = h('div', { class: 'ruler', role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
-  const splitter = h('div', { class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
-  const element = h('div', { class: 'grid fall', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans', 'aria-colcount': '3' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
+  const ruler = h('div.ruler', { role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
+  const splitter = h('div.splitter', { role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
+  const element = h('div.grid.fall', { role: 'treegrid', tabindex: '0', 'aria-label': 'Spans', 'aria-colcount': '3' },
+    h('div.head', { role: 'row', 'aria-rowindex': '1' },
       h('div', { role: 'columnheader', class: 'name' }, 'Span'), h('div', { role: 'columnheader', class: 'took' }, 'Duration'), ruler))
-  const wrapper = h('div.fall-box', null, element, splitter)
+  const wrapper = h('div.fall-box', element, splitter)
   const collapsed = new Set()
   const folds = new Set() // folds that were seen, so that one that the user opened stays open
   let all = []
@@ -108,7 +108,7 @@ export function waterfall (on) {
     const step = roundStep((to - from) / TICKS)
     const ticks = []
     for (let at = Math.ceil(from / step) * step; at < to - step / 3; at += step) ticks.push(at)
-    ruler.replaceChildren('Time', ...ticks.map((at) => h('span', { class: 'tick', style: { left: `${(at - from) / (to - from) * 100}%` } }, short(at))))
+    ruler.replaceChildren('Time', ...ticks.map((at) => h('span.tick', { style: { left: `${(at - from) / (to - from) * 100}%` } }, short(at))))
   }
 
   function select (id) {
@@ -247,41 +247,41 @@ export function waterfall (on) {
   function lineCells (row) {
     const at = (row.start - from) / (to - from) * 100
     return [
-      at >= 0 && at <= 100 && h('div', { class: 'track', 'aria-hidden': 'true' }, h('div', { class: 'moment', style: { left: `${at}%` } })),
+      at >= 0 && at <= 100 && h('div.track', { 'aria-hidden': 'true' }, h('div.moment', { style: { left: `${at}%` } })),
       h('div', { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name', 'aria-colspan': '3', title: line(`${row.name} ${row.rest}`) },
-        h('span.twist', null), levelMark(row.line), h('span.quiet.num', null, `${row.start < 0 ? '' : '+'}${duration(row.start)}`),
-        h('bdi.label', null, line(row.name)), h('bdi.quiet.rest', null, line(row.rest)))
+        h('span.twist'), levelMark(row.line), h('span.quiet.num', `${row.start < 0 ? '' : '+'}${duration(row.start)}`),
+        h('bdi.label', line(row.name)), h('bdi.quiet.rest', line(row.rest)))
     ]
   }
 
   function nameCell (row, isOpen) {
     const twist = h('span', { class: `twist ${isOpen === undefined ? '' : isOpen ? 'open' : 'shut'}`, 'aria-hidden': 'true' })
     const indent = { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name' }
-    if (row.missing) return h('div', indent, twist, h('span.label', null, 'parent not received'), h('span.quiet.id', null, line(row.id)))
+    if (row.missing) return h('div', indent, twist, h('span.label', 'parent not received'), h('span.quiet.id', line(row.id)))
     return h('div', { ...indent, title: line(row.name) },
       twist,
-      data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
-        row.above?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
-      h('span', { class: 'sign quiet', title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': 'true' }, row.system ? '≡' : SIGNS[row.kind]),
-      row.fold !== undefined && h('b.num', null, `${count(row.fold)} ×`),
-      h('bdi.label', null, line(row.name) || 'no name'),
-      row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
+      data.services.length > 1 && h('span.service', { style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
+        row.above?.service !== row.service && bdi(data.services[row.service] || 'no name', 24)),
+      h('span.sign.quiet', { title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': 'true' }, row.system ? '≡' : SIGNS[row.kind]),
+      row.fold !== undefined && h('b.num', `${count(row.fold)} ×`),
+      h('bdi.label', line(row.name) || 'no name'),
+      row.code !== undefined && row.depth > 0 && h('span.quiet', String(row.code)),
       ...notesOf(row),
-      isOpen === false && row.fold === undefined && h('span.pill', null, `+${count(row.inside)}`))
+      isOpen === false && row.fold === undefined && h('span.pill', `+${count(row.inside)}`))
   }
 
   function barCell (row) {
     const place = (at) => (at - from) / (to - from) * 100
     const left = Math.max(-1, place(row.start))
     const right = Math.min(101, place(row.start + row.duration))
-    const bar = h('div', { class: 'bar', style: { left: `${left}%`, width: `${Math.max(0, right - left)}%` } })
+    const bar = h('div.bar', { style: { left: `${left}%`, width: `${Math.max(0, right - left)}%` } })
     const cell = h('div', { role: 'gridcell', class: 'track', 'aria-label': spoken(row) }, bar)
     if (row.missing) return cell
     bar.style.background = ownTime(row, left, right, place)
     if (row.waits !== undefined) cell.append(waits(row, bar))
     for (const [start, end] of row.critical ?? []) {
       if (place(end) < 0 || place(start) > 100) continue
-      cell.append(h('div', { class: 'path', style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
+      cell.append(h('div.path', { style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
     }
     for (const event of row.events ?? []) {
       const at = place(row.start + event.at)
@@ -294,7 +294,7 @@ export function waterfall (on) {
 
   // Shows what a slow request waited for, as parts of its length. The parts do not show when it waited.
   function waits ({ waits }, { style: { left, width } }) {
-    return h('div', { class: 'waits', style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
+    return h('div.waits', { style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
   }
 
   // The bar is solid where the span itself worked, and pale where it waited for children.
@@ -365,7 +365,7 @@ function failed ({ status }) {
 }
 
 function notesOf (row) {
-  const note = (label, title) => h('span', { class: 'flag', title }, label)
+  const note = (label, title) => h('span.flag', { title }, label)
   const shift = Math.abs(row.shift) >= CLOCK_MS && row.shift !== row.above?.shift && row.shift
   return [
     row.repeats !== undefined && note(`${count(row.repeats.count)} ×`, repeatText(row.repeats)),
