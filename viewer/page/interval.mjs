@@ -11,7 +11,7 @@ const HAVE_NONE = /^\/(?:traces|compare|lost)\b/
 /** @param {(interval: object) => void} narrow called with `{ last }`, `{ from, to }` or `{}` */
 export function intervalControl (narrow) {
   const label = h('span')
-  const opener = h('button', { type: 'button', id: 'interval', popovertarget: 'interval-menu', class: 'with-icon' }, icon('clock'), label)
+  const opener = h('button', { type: 'button', id: 'interval', popovertarget: 'interval-menu' }, icon('clock'), label)
   const choices = CHOICES.map(([interval, name]) => button(name, () => choose(interval)))
   const from = time('From')
   const to = time('To')
@@ -48,10 +48,10 @@ export function intervalControl (narrow) {
   function draw () {
     const text = nameOf(interval)
     label.textContent = text
-    opener.setAttribute('aria-label', `Time interval: ${text}`)
+    opener.ariaLabel = `Time interval: ${text}`
     opener.title = text
     opener.classList.toggle('set', Object.keys(interval).length > 0)
-    for (const [index, each] of choices.entries()) each.setAttribute('aria-pressed', String(JSON.stringify(CHOICES[index][0]) === JSON.stringify(interval)))
+    for (const [index, each] of choices.entries()) each.ariaPressed = JSON.stringify(CHOICES[index][0]) === JSON.stringify(interval)
   }
 
   function opened ({ newState }) {

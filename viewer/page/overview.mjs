@@ -2,8 +2,9 @@
 
 import { get } from './api.mjs'
 import { chart } from './chart.mjs'
-import { button, h } from './dom.mjs'
+import { h, linkButton } from './dom.mjs'
 import { nameOf } from './interval.mjs'
+import { sum } from './numbers.mjs'
 import { whenReleased } from './pointer.mjs'
 import { count, plural } from './text.mjs'
 
@@ -53,8 +54,8 @@ export function overview ({ app, params, loaded }) {
 
   function draw (answer) {
     slotMs = answer.slotMs
-    const total = answer.requests.reduce((sum, each) => sum + each, 0)
-    element.hidden = total + answer.earlier + answer.later === 0 && Object.keys(app.interval).length === 0
+    const total = sum(answer.requests)
+    element.hidden = total + answer.earlier + answer.later === 0 && !app.isNarrowed
     const some = (values) => values.map((value) => value === 0 ? null : value)
     const hasFailed = answer.failed.some((number) => number > 0)
     figure.set({
@@ -68,11 +69,10 @@ export function overview ({ app, params, loaded }) {
   }
 
   function drawNote ({ earlier, later, incomplete }) {
-    const narrowed = Object.keys(app.interval).length > 0
     const focused = note.contains(document.activeElement)
     note.replaceChildren(...[
-      narrowed && h('span', nameOf(app.interval)),
-      narrowed && button('Show all', () => app.narrow({}), { class: 'link' }),
+      app.isNarrowed && h('span', nameOf(app.interval)),
+      app.isNarrowed && linkButton('Show all', () => app.narrow({})),
       earlier > 0 && h('span.quiet', `${plural(earlier, 'request')} started earlier`),
       later > 0 && h('span.quiet', `${plural(later, 'request')} started later`),
       incomplete && h('span.quiet', 'The newest requests only: the search took too long')

@@ -1,19 +1,20 @@
 // One request in one line: status, method, route, path and notes. The list uses all of it, and the head of a trace uses parts.
 
-import { query } from './api.mjs'
+import { tracePath } from './api.mjs'
 import { h } from './dom.mjs'
+import { sum } from './numbers.mjs'
 import { clock, count, duration, line, plural } from './text.mjs'
+import { gridCell } from './virtual.mjs'
 
 export function requestCells (trace) {
-  const cell = (column, ...children) => h('div', { role: 'gridcell', class: column }, ...children)
   return [
-    cell('time', clock(trace.startMs)),
-    cell('status', statusBadge(trace)),
-    cell('what', h('span.request', ...requestName(trace)), whyOf(trace)),
-    cell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', ` +${trace.services.length - 1}`) : ''),
-    cell('took', h('span.length', { style: { '--part': lengthOf(trace.durationMs) } }), h('span', duration(trace.durationMs))),
-    cell('spans', count(trace.spans)),
-    cell('flags', ...flagsOf(trace, { tabindex: '-1' }))
+    gridCell('time', clock(trace.startMs)),
+    gridCell('status', statusBadge(trace)),
+    gridCell('what', h('span.request', ...requestName(trace)), whyOf(trace)),
+    gridCell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', ` +${trace.services.length - 1}`) : ''),
+    gridCell('took', h('span.length', { style: { '--part': lengthOf(trace.durationMs) } }), h('span', duration(trace.durationMs))),
+    gridCell('spans', count(trace.spans)),
+    gridCell('flags', ...flagsOf(trace, { tabindex: '-1' }))
   ]
 }
 
@@ -33,6 +34,11 @@ export function statusBadge ({ status, state }) {
   return h('span', { class: `code ${kind}` }, String(status), state === 'error' && status < 500 ? h('span.sr', ' failed') : '')
 }
 
+/** An HTTP status, in the colour of its class. */
+export function statusMark (status, props) {
+  return h('span', { class: `code c${Math.floor(status / 100)}`, ...props }, line(status, 10))
+}
+
 export function requestName (trace) {
   const [method, ...rest] = (trace.route ?? '').split(' ')
   const path = trace.path ?? ''
@@ -50,7 +56,7 @@ export function requestName (trace) {
 export function flagsOf (trace, props) {
   return notesOf(trace).map(([label, title, span]) => span === undefined
     ? h('span.flag', { title }, label)
-    : h('a.flag', { title, href: `/traces/${encodeURIComponent(trace.id)}${query({ span })}`, 'data-span': span, ...props }, label))
+    : h('a.flag', { title, href: tracePath(trace.id, { span }), 'data-span': span, ...props }, label))
 }
 
 // Each has a short label, a sentence, and the id of the span that it is about.
@@ -65,6 +71,11 @@ function notesOf (trace) {
     trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} arrived more than two seconds after the root`],
     trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `The viewer did not keep ${plural(trace.dropped, 'span')}`]
   ].filter(Boolean)
+}
+
+/** The time for which a row of the waterfall is on the critical path. */
+export function criticalMs ({ critical = [] }) {
+  return sum(critical.map(([start, end]) => end - start))
 }
 
 /** The same sentence as in the terminal. */
