@@ -109,7 +109,11 @@ export function metricsView ({ app, host, params }) {
     const above = new Set(overview?.runtime.flatMap(({ names }) => names))
     const matching = known.filter(({ name, description, services }) => `${name} ${description}`.toLowerCase().includes(text) && (!state.service || services.includes(state.service)))
       .sort((a, b) => above.has(a.name) - above.has(b.name)) // what is shown above comes last
-    place(instruments, matching.slice(0, limit).map((each) => [keyOf(each), () => instrumentCard(each)]))
+    const titles = titlesOf(known)
+    place(instruments, matching.slice(0, limit).map((each) => {
+      const key = `${keyOf(each)} ${titles.get(each)}`
+      return [key, () => instrumentCard(each, titles.get(each), key)]
+    }))
     const left = matching.length - limit
     more.hidden = left <= 0
     more.textContent = `Show ${Math.min(left, CARDS)} more of ${left}`
@@ -118,21 +122,21 @@ export function metricsView ({ app, host, params }) {
   }
 
   // With selects for the attribute that separates its lines, and for the statistic.
-  function instrumentCard (instrument) {
+  function instrumentCard (instrument, title, key) {
     const { name, scope, unit, description, attributes, series } = instrument
     const keys = Object.keys(attributes)
     const selectOf = (label, parameter, options) => {
       if (options.length < 2) return h('span')
-      return select(`${label} of ${line(name, 80)}`, (value) => {
+      return select(`${label} of ${line(title, 80)}`, (value) => {
         state[parameter] = value
         rename()
-        want(cards.get(keyOf(instrument)))
+        want(cards.get(key))
       }, options, state[parameter])
     }
     const by = selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, BY_MAX).join(), 'by all attributes']] : []])
     const show = selectOf('Statistic', `show.${name}`, statistics(instrument))
     return {
-      title: name,
+      title,
       names: [name],
       scope,
       unit,
@@ -196,6 +200,12 @@ export function metricsView ({ app, host, params }) {
 
 function keyOf ({ scope, name, unit, kind }) {
   return JSON.stringify([scope, name, unit, kind])
+}
+
+// Instruments of the same name have their scopes in their titles.
+function titlesOf (instruments) {
+  const named = Map.groupBy(instruments, ({ name }) => name)
+  return new Map(instruments.map((each) => [each, named.get(each.name).length > 1 ? `${each.name} · ${each.scope || 'no scope'}` : each.name]))
 }
 
 // The table of routes, and above it the charts of all of them or of one.
