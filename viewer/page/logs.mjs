@@ -16,6 +16,7 @@ export function logsView ({ app, host, params }) {
   const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
   const shown = { every: params.get('every') ?? '', line: params.get('line') ?? '' }
   const found = h('span.quiet')
+  const newer = button('', () => { body.scrollTop = 0; body.focus() }, { hidden: true })
   const body = scrolling('Logs')
   const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
   const panel = linePanel(() => show(''))
@@ -25,11 +26,14 @@ export function logsView ({ app, host, params }) {
   const load = inTurn(async () => draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD })))
   const news = onNews(load, 'logs')
   let paused = false
+  let orders = [] // of the lines, the newest first
+  let newest // the order of the newest line when the list was not scrolled down
   app.title('Logs')
   host.append(h('h1.sr', 'Logs'),
     h('div.tools', search.field,
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap'), switcher, pauser.element, search.chips), h('div.trace-body', body, panel.element))
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, newer, h('span.gap'), switcher, pauser.element, search.chips), h('div.trace-body', body, panel.element))
   drawSwitcher()
+  body.addEventListener('scroll', countNewer, { passive: true })
   load()
 
   return {
@@ -84,6 +88,16 @@ export function logsView ({ app, host, params }) {
     list.draw(lines, shown.every !== '')
     if (shown.line !== '') panel.show(shown.line, list.otherOf(shown.line))
     list.mark(shown.line)
+    orders = lines.map(({ order }) => order)
+    countNewer()
     if (lines.length === 0) body.append(h('p.nothing', total === 0 ? 'No line has been received yet.' : 'No match.'))
+  }
+
+  // A list that is scrolled down stays where it is, so a button leads to the new lines above.
+  function countNewer () {
+    if (body.scrollTop === 0) newest = orders[0]
+    const number = orders.filter((order) => order > newest).length
+    newer.hidden = number === 0
+    newer.textContent = plural(number, 'new line')
   }
 }
