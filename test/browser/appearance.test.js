@@ -78,6 +78,17 @@ inBrowser('the switch changes light to dark, and the browser remembers the choic
   t.equal(await other.evaluate(() => document.body.computedStyleMap().get('background-color').toString()), dark, 'without a choice it follows the system')
 })
 
+inBrowser('what has failed is bold where the system sets the colours', async (t, { send, open, url }) => {
+  const views = await allViews(send, url)
+  const page = await open(views.trace)
+  const label = page.locator('.failed .label').last()
+  const weight = () => label.evaluate((element) => element.computedStyleMap().get('font-weight').value)
+  await label.waitFor()
+  t.equal(await weight(), 400)
+  await page.emulateMedia({ forcedColors: 'active' })
+  t.equal(await weight(), 700)
+})
+
 inBrowser('a screen reader gets rows, levels, states and the values of the bars', async (t, { send, open, url }) => {
   const views = await allViews(send, url)
   const page = await open(views.trace)

@@ -122,3 +122,18 @@ inBrowser('hostile lines are shown as text', async (t, viewer) => {
     await unhurt(page)
   }
 })
+
+inBrowser('a list of lines that is scrolled down stays there, and a button leads to new lines', async (t, { open, url }) => {
+  const lines = (count, text) => Array.from({ length: count }, (_, index) => ({ at: Date.now(), text: `${text} ${index}` }))
+  await sendLogs(url, ...lines(100, 'old'))
+  const page = await open('/logs')
+  await page.locator('.log').nth(99).waitFor()
+  await page.locator('.log', { hasText: 'old 0' }).last().scrollIntoViewIfNeeded()
+  await sendLogs(url, ...lines(3, 'new'))
+  await page.getByRole('button', { name: '3 new lines' }).click()
+  t.equal(await page.locator('.log').first().evaluate((line) => line.checkVisibility() && line.getBoundingClientRect().top > 0), true)
+  await page.getByRole('button', { name: 'new line' }).waitFor({ state: 'hidden' })
+  await sendLogs(url, ...lines(1, 'newest'))
+  await page.getByText('newest 0').waitFor()
+  t.equal(await page.getByRole('button', { name: 'new line' }).count(), 0, 'at the top no button is needed')
+})

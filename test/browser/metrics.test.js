@@ -177,6 +177,16 @@ inBrowser('instruments are searched, and many of them are shown in parts', async
   await (await drawn(page, 'shop.number.7')).getByText('Value').waitFor()
 })
 
+inBrowser('instruments of the same name have their scopes in their titles', async (t, { open, url }) => {
+  const metrics = [gauge('queue.depth', '{job}', [{ at: Date.now(), value: 3 }])]
+  await sendMetrics(url, [...metrics, gauge('queue.age', 's', [{ at: Date.now(), value: 3 }])], 'shop', 'mail')
+  const page = await open('/metrics')
+  await page.getByText('queue.depth', { exact: true }).waitFor()
+  await sendMetrics(url, metrics, 'shop', 'print')
+  await page.getByText('queue.depth · print').waitFor()
+  t.same((await texts(page, '.card h3')).sort(), ['queue.age', 'queue.depth · mail', 'queue.depth · print'])
+})
+
 inBrowser('in a chart the arrow keys move through time, in all charts, and announce the values', async (t, { send, open, url }) => {
   await shop(send, url)
   const page = await open('/metrics')

@@ -299,7 +299,7 @@ inBrowser('a trace is drawn from the data in the page, and only the rest of a la
   await page.goto(`${url}/traces/${large.traceId}`)
   await page.locator('.fall[aria-busy=false]').waitFor()
   await page.locator('#state.live').waitFor()
-  t.same(new Set(asked), new Set([`/api/traces/${large.traceId}/rows`]))
+  t.same(new Set(asked.filter((path) => path.includes(large.traceId))), new Set([`/api/traces/${large.traceId}/rows`]))
   asked.length = 0
   await page.keyboard.press('1')
   await page.locator('.requests .row a, .requests .row').nth(1).waitFor()

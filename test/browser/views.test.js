@@ -104,7 +104,7 @@ inBrowser('a request can be compared with the median one of its route', async (t
   t.ok(rest.some((row) => /INSERT order_items .* ×3 .* ×3/.test(row)), 'three spans with one name are one row')
   t.ok(await page.locator('.delta.slower').count() > 5)
   await page.keyboard.press('ArrowDown')
-  t.equal(await page.locator('.compare').getAttribute('aria-activedescendant'), 'c1')
+  t.equal(await page.locator('.compare').getAttribute('aria-activedescendant'), 'r1')
   await page.keyboard.press('Escape')
   await page.waitForURL(new RegExp(`/traces/${slow.traceId}`))
 

@@ -7,7 +7,7 @@ const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
 
-const BYTES_MAX = 184_500 // a quarter of it draws charts (uPlot and chart.mjs), map and statistics
+const BYTES_MAX = 180_000 // a quarter of it draws charts (uPlot and chart.mjs), map and statistics
 const text = import('../../viewer/page/text.mjs')
 
 test('the page is what its parts make of it', async (t) => {

@@ -34,6 +34,11 @@ export function query (params = {}) {
   return text === '' ? '' : `?${text}`
 }
 
+/** The address of a trace. The API has the same under /api. */
+export function tracePath (id, params) {
+  return `/traces/${encodeURIComponent(id)}${query(params)}`
+}
+
 const EVENTS = ['hello', 'traces', 'routes', 'stats', 'logs', 'metrics', 'reset']
 
 /**

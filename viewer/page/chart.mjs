@@ -6,6 +6,7 @@
 //   figure.close() // when its view closes
 
 import { h, scrolling, table } from './dom.mjs'
+import { within } from './numbers.mjs'
 import { clock, line as text, number, time, trimmed } from './text.mjs'
 
 export const LINES_MAX = 50
@@ -32,8 +33,8 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   const plot = h('div.plot', { style: { height: `${height}px` } })
   const links = h('div.exemplars')
   const box = scrolling(`${label}: table`)
-  const details = h('details.chart-table', { ontoggle: fillTable }, h('summary', null, 'Table'), box)
-  const element = h('figure.chart', null, h('figcaption', null, caption, now), plot, legend, details)
+  const details = h('details.chart-table', { ontoggle: fillTable }, h('summary', 'Table'), box)
+  const element = h('figure.chart', h('figcaption', caption, now), plot, legend, details)
   let data = { atMs: [], lines: [], dots: [] }
   let at = [] // the times for which there is a value
   let many
@@ -165,8 +166,8 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     figures = data.lines.map(() => h('span.num'))
     legend.classList.toggle('many', many)
     legend.tabIndex = many ? 0 : -1 // it scrolls
-    legend.replaceChildren(...data.lines.map((each, index) => h('li', null,
-      h('span.swatch', { style: { background: `var(${variableOf(index)})` } }), h('bdi', null, text(each.label, 80)), figures[index])))
+    legend.replaceChildren(...data.lines.map((each, index) => h('li',
+      h('span.swatch', { style: { background: `var(${variableOf(index)})` } }), h('bdi', text(each.label, 80)), figures[index])))
   }
 
   // For the keyboard and for screen readers the plot is a slider: the arrow keys move through time, and the values are announced.
@@ -181,7 +182,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
       if (step === CHOOSE) return selected(self)
       const { idx } = self.cursor
       const before = idx == null ? step < 0 ? at.length : -1 : at.findLastIndex((index) => index <= idx)
-      const next = step === 0 ? undefined : at[Math.max(0, Math.min(at.length - 1, before + step))]
+      const next = step === 0 ? undefined : at[within(0, before + step, at.length - 1)]
       anchor = step !== 0 && event.shiftKey && onSelect ? anchor ?? idx ?? next : null
       move(self, next)
       mark(self, anchor === null ? [] : [anchor, next])
@@ -219,7 +220,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     now.textContent = idx == null ? '' : clock(data.atMs[idx]).slice(0, 8)
     if (many && idx != null && !over.matches(':hover, :focus')) return // the cursor is in another chart
     for (const [index, { values }] of data.lines.entries()) figures[index].textContent = textOf(idx == null ? values.findLast((value) => value != null) : values[idxs[index + 1]])
-    if (nearest !== null && idx != null) now.append(' ', h('bdi', null, text(data.lines[nearest - 1].label, 40)), ' ', figures[nearest - 1].textContent)
+    if (nearest !== null && idx != null) now.append(' ', h('bdi', text(data.lines[nearest - 1].label, 40)), ' ', figures[nearest - 1].textContent)
     over.ariaValueMin = 0
     over.ariaValueMax = data.atMs.length
     over.ariaValueNow = idx ?? data.atMs.length
@@ -239,7 +240,7 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     links.replaceChildren(...data.dots.filter(({ atMs }) => atMs >= data.fromMs && atMs <= data.toMs).map((dot) => h(dot.href ? 'a' : 'span', {
       href: dot.href,
       tabindex: '-1',
-      'aria-hidden': 'true', // the table has them
+      'aria-hidden': true, // the table has them
       title: `${format(dot.value)} at ${clock(dot.atMs)}${dot.href ? '' : ', its trace is not stored'}`,
       style: { left: `${offsetLeft + self.valToPos(dot.atMs, 'x')}px`, top: `${offsetTop + self.valToPos(dot.value, 'y')}px` }
     })))
@@ -253,9 +254,9 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     const { scrollTop } = box
     const rows = at.toReversed().slice(0, CELLS_MAX / (data.lines.length + 1))
     box.replaceChildren(
-      table(label, ['Time', ...data.lines.map((each) => `#${text(each.label, 60)}`)], rows.map((index) => [clock(data.atMs[index]).slice(0, 8), ...data.lines.map(({ values }) => textOf(values[index]))]), { class: 'wide-table' }),
-      rows.length < at.length ? h('p.remark', null, `The newest ${rows.length} of ${at.length} times.`) : '',
-      data.dots.length === 0 ? '' : table(`${label}: traces`, ['Time', '#Value', 'Trace'], data.dots.map((dot) => [clock(dot.atMs), format(dot.value), dot.href ? h('a', { href: dot.href }, text(dot.label, 40)) : 'not stored']), { class: 'wide-table' }))
+      table('.wide-table', label, ['Time', ...data.lines.map((each) => `#${text(each.label, 60)}`)], rows.map((index) => [clock(data.atMs[index]).slice(0, 8), ...data.lines.map(({ values }) => textOf(values[index]))])),
+      rows.length < at.length ? h('p.remark', `The newest ${rows.length} of ${at.length} times.`) : '',
+      data.dots.length === 0 ? '' : table('.wide-table', `${label}: traces`, ['Time', '#Value', 'Trace'], data.dots.map((dot) => [clock(dot.atMs), format(dot.value), dot.href ? h('a', { href: dot.href }, text(dot.label, 40)) : 'not stored'])))
     box.scrollTop = scrollTop
     if (held.pathname && !held.isConnected) box.querySelector(`a[href="${held.getAttribute('href')}"]`)?.focus({ preventScroll: true })
   }

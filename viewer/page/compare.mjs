@@ -1,23 +1,21 @@
 // Compares two requests: which spans took longer, and which are only in one of them.
 
-import { get } from './api.mjs'
+import { get, tracePath } from './api.mjs'
 import { h, iconButton } from './dom.mjs'
+import { within } from './numbers.mjs'
 import { requestName, statusBadge } from './request-line.mjs'
 import { clock, count, duration, line } from './text.mjs'
-import { cssNumber, virtualRows } from './virtual.mjs'
-
-const INDENT_MAX = 24
+import { gridCell, gridHead, indent, virtualRows } from './virtual.mjs'
 
 export function compareView ({ app, host, params }) {
   const [a, b] = [params.get('a') ?? '', params.get('b') ?? '']
-  const head = h('div.view-head', null)
-  const grid = h('div', { class: 'grid compare', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' }, ['Span', 'A', 'B', 'A minus B'].map((name, index) =>
-      h('div', { role: 'columnheader', class: ['name', 'num', 'num', 'change'][index] }, name))))
+  const head = h('div.view-head')
+  const grid = h('div.grid.compare', { role: 'treegrid', tabindex: '0', 'aria-label': 'Spans of both requests', 'aria-colcount': '4' },
+    gridHead([['Span', 'name'], ['A', 'num'], ['B', 'num'], ['A minus B', 'change']]))
   let rows = []
   let most = 1
   let selected = 0
-  const list = virtualRows(grid, { rowHeight: () => cssNumber(grid, '--row'), render })
+  const list = virtualRows(grid, render)
   app.title('Compare')
   host.append(head, grid)
   load()
@@ -29,21 +27,20 @@ export function compareView ({ app, host, params }) {
       rows = data.rows
       most = Math.max(0.001, ...rows.map(({ aMs, bMs }) => Math.abs(aMs - bMs)))
       head.replaceChildren(
-        h('div.title', null, iconButton('back', 'Back to the request', () => app.go(`/traces/${encodeURIComponent(data.a.id)}`)), h('h1', null, b === '' ? 'Compared with the median request of its route' : 'Two requests compared')),
+        h('div.title', iconButton('back', 'Back to the request', () => app.go(tracePath(data.a.id))), h('h1', b === '' ? 'Compared with the median request of its route' : 'Two requests compared')),
         side('A', data.a), side('B', data.b))
-      grid.setAttribute('aria-rowcount', rows.length + 1)
       list.update(rows.length)
       grid.focus({ preventScroll: true })
       select(0)
     } catch (error) {
       grid.hidden = true
-      head.replaceChildren(h('div.nothing', null, h('h1', null, 'Nothing to compare with'), h('p', null, error.message), a === '' ? '' : h('a', { href: `/traces/${encodeURIComponent(a)}` }, 'Back to the request')))
+      head.replaceChildren(h('div.nothing', h('h1', 'Nothing to compare with'), h('p', error.message), a === '' ? '' : h('a', { href: tracePath(a) }, 'Back to the request')))
     }
   }
 
   function side (letter, trace) {
-    return h('a', { class: 'side', href: `/traces/${encodeURIComponent(trace.id)}` },
-      h('b.letter', null, letter), statusBadge(trace), ...requestName(trace), h('span.num', null, duration(trace.durationMs)), h('span.quiet.num', null, clock(trace.startMs)))
+    return h('a.side', { href: tracePath(trace.id) },
+      h('b.letter', letter), statusBadge(trace), ...requestName(trace), h('span.num', duration(trace.durationMs)), h('span.quiet.num', clock(trace.startMs)))
   }
 
   function render (index) {
@@ -51,36 +48,33 @@ export function compareView ({ app, host, params }) {
     const change = row.aMs - row.bMs
     const only = row.aCount === 0 ? 'only in B' : row.bCount === 0 ? 'only in A' : ''
     const width = Math.abs(change) / most * 50
-    return h('div', { class: `row ${only === '' ? '' : 'only'}`, role: 'row', id: `c${index}`, 'aria-rowindex': index + 2, 'aria-level': row.depth + 1, 'aria-selected': String(index === selected), onclick: () => select(index) },
-      h('div', { role: 'gridcell', class: 'name', style: { '--depth': Math.min(row.depth, INDENT_MAX) }, title: line(row.name) }, h('bdi.label', null, line(row.name) || 'no name'), only !== '' && h('span.flag', null, only)),
+    return h('div', { class: `row ${only === '' ? '' : 'only'}`, 'aria-level': row.depth + 1, 'aria-selected': index === selected, onclick: () => select(index) },
+      gridCell('name', { ...indent(row), title: line(row.name) }, h('bdi.label', line(row.name) || 'no name'), only !== '' && h('span.flag', only)),
       figure(row.aMs, row.aCount, row.aErrors), figure(row.bMs, row.bCount, row.bErrors),
-      h('div', { role: 'gridcell', class: 'change' },
+      gridCell('change',
         h('span', { class: `delta ${change > 0 ? 'slower' : 'faster'}`, style: { left: `${change > 0 ? 50 : 50 - width}%`, width: `${width}%` } }),
-        h('span.number', null, Math.abs(change) < 0.0005 ? '' : `${change > 0 ? '+' : ''}${duration(change)}`)))
+        h('span.number', Math.abs(change) < 0.0005 ? '' : `${change > 0 ? '+' : ''}${duration(change)}`)))
   }
 
   function figure (ms, times, errors) {
-    return h('div', { role: 'gridcell', class: `num ${errors > 0 ? 'bad' : ''}` }, times === 0 ? '–' : duration(ms), times > 1 && h('span.quiet', null, ` ×${count(times)}`))
+    return gridCell(errors > 0 ? 'num.bad' : 'num', times === 0 ? '–' : duration(ms), times > 1 && h('span.quiet', ` ×${count(times)}`))
   }
 
   function select (index) {
     if (rows[index] === undefined) return
     const before = selected
     selected = index
-    list.redraw(before)
-    list.show(index)
-    list.redraw(index)
-    grid.setAttribute('aria-activedescendant', `c${index}`)
+    list.select(before, index)
   }
 
   function key (event) {
     if (event.key === 'Escape') {
-      app.go(`/traces/${encodeURIComponent(a)}`)
+      app.go(tracePath(a))
       return true
     }
     const move = list.move(event)
     if (move === undefined) return false
-    select(Math.max(0, Math.min(rows.length - 1, selected + move)))
+    select(within(0, selected + move, rows.length - 1))
     return true
   }
 }

@@ -1,26 +1,34 @@
 // All elements are made here. Text is added only as text nodes, and a link may lead only to this page, to a blob of ours or to a file in an
 // editor, so that no value can become a script.
 
+import { line } from './text.mjs'
+
 /**
  * @param {string} tag `name.class.class`
- * @param {object} [props] on… are listeners, style is a map of properties, all others are attributes; false omits an attribute
+ * @param {...any} children The first may be the element's properties: on… are listeners, style is a map of properties, all others are attributes;
+ *   false omits an attribute, except of aria.
  */
-export function h (tag, props, ...children) {
+export function h (tag, ...children) {
   const [name, ...classes] = tag.split('.')
   const element = document.createElement(name)
   if (classes.length > 0) element.className = classes.join(' ')
-  for (const [name, value] of Object.entries(props ?? {})) set(element, name, value)
+  if (children[0]?.constructor === Object) for (const [name, value] of Object.entries(children.shift())) set(element, name, value)
   element.append(...children.flat(3).filter((child) => child !== undefined && child !== null && child !== false))
   return element
 }
 
 function set (element, name, value) {
-  if (value === undefined || value === null || value === false) return
+  const isState = name.startsWith('aria-') // has values true and false
+  if (value === undefined || value === null || (value === false && !isState)) return
   if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
-  else if (name === 'class') element.className = value
   else if (name === 'style') for (const [property, to] of Object.entries(value)) element.style.setProperty(property, to)
   else if (name === 'href' && !/^(?:#|blob:|(?:vscod(?:e|e-insiders|ium)|cursor|windsurf|zed):\/\/file\/|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
-  else element.setAttribute(name, value === true ? '' : value)
+  else element.setAttribute(name, value === true && !isState ? '' : value)
+}
+
+/** A sender's text in one line. The direction in which it is written ends with it. */
+export function bdi (text, max) {
+  return h('bdi', line(text, max))
 }
 
 const ICONS = {
@@ -40,16 +48,18 @@ const ICONS = {
 const SVG = 'http://www.w3.org/2000/svg'
 
 export function icon (name) {
-  return svg('svg', { viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' }, svg('path', { d: ICONS[name] }))
+  return drawn(ICONS[name])
 }
 
-/** An element of SVG. Of its props, on… are listeners, and all others are attributes. */
+/** A picture of one line, in the size of an icon. */
+export function drawn (d) {
+  return svg('svg', { viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': true, class: 'icon' }, svg('path', { d }))
+}
+
+/** An element of SVG. */
 export function svg (name, props, ...children) {
   const element = document.createElementNS(SVG, name)
-  for (const [key, value] of Object.entries(props)) {
-    if (key.startsWith('on')) element.addEventListener(key.slice(2), value)
-    else element.setAttribute(key, value)
-  }
+  for (const [key, value] of Object.entries(props)) set(element, key, value)
   element.append(...children)
   return element
 }
@@ -59,12 +69,12 @@ export function button (label, onclick, props) {
 }
 
 export function iconButton (name, label, onclick, props) {
-  return h('button', { type: 'button', class: 'bare', 'aria-label': label, title: label, onclick, ...props }, icon(name))
+  return button(icon(name), onclick, { class: 'bare', 'aria-label': label, title: label, ...props })
 }
 
 /** The head of a view: its name, a back button, and a line that describes what it shows. */
 export function viewHead (title, below, back) {
-  return h('div.view-head', null, h('div.title', null, back && iconButton('back', ...back), h('h1', null, title)), below && h('p.sub', null, below))
+  return h('div.view-head', h('div.title', back && iconButton('back', ...back), h('h1', title)), below && h('p.sub', below))
 }
 
 /** A region that scrolls, also by keyboard. */
@@ -74,17 +84,51 @@ export function scrolling (label, padded) {
 
 /** A name and its value, in a list of facts. */
 export function fact (label, value, bad) {
-  return h('div', null, h('dt', null, label), h('dd', { class: bad ? 'bad' : undefined }, value))
+  return h('div', h('dt', label), h('dd', { class: bad ? 'bad' : undefined }, value))
 }
 
-/** A table with a caption for screen readers. Cells are nodes or text; numeric columns start with `#`. */
-export function table (caption, columns, rows, props) {
-  const numeric = columns.map((name) => name.startsWith('#'))
-  const cell = (value, index) => h('td', { class: numeric[index] ? 'num' : undefined }, value)
-  return h('table', props,
-    h('caption.sr', null, caption),
-    h('thead', null, h('tr', null, columns.map((name, index) => h('th', { scope: 'col', class: numeric[index] ? 'num' : undefined }, name.replace('#', ''))))),
-    h('tbody', null, rows.map((cells) => h('tr', null, cells.map(cell)))))
+/** A table with a caption for screen readers. Cells are nodes or text; numeric columns start with `#`. @param {string} classes `.class.class` */
+export function table (classes, caption, columns, rows) {
+  const props = columns.map((name) => ({ class: name.startsWith('#') && 'num' }))
+  return tableOf(classes, caption,
+    columns.map((name, index) => h('th', { scope: 'col', ...props[index] }, name.replace('#', ''))),
+    rows.map((cells) => h('tr', cells.map((value, index) => h('td', props[index], value)))))
+}
+
+/** A table of these heads and rows. */
+export function tableOf (classes, caption, heads, rows) {
+  return h(`table${classes}`, h('caption.sr', caption), h('thead', h('tr', heads)), h('tbody', rows))
+}
+
+export function problem (message) {
+  return h('p.problem', { role: 'alert' }, message)
+}
+
+/** A button that looks like a link. */
+export function linkButton (label, onclick, props) {
+  return button(label, onclick, { class: 'link', ...props })
+}
+
+/** An id, which a click copies. */
+export function idButton (id, what) {
+  return button(line(id), () => copy(id, what), { class: 'id', title: 'Copy' })
+}
+
+/** Redraws the content of an element. What had the focus has it again if its data-key is there again. */
+export function redrawn (element, draw) {
+  const { key } = element.contains(document.activeElement) ? document.activeElement.dataset : {}
+  draw()
+  if (key !== undefined) keyed(element, key)?.focus({ preventScroll: true })
+}
+
+/** The element that has this data-key. */
+export function keyed (element, key) {
+  return element.querySelector(`[data-key="${CSS.escape(key)}"]`)
+}
+
+/** Whether a click is to open something in this page, not in another tab or window. */
+export function isPlain (event) {
+  return event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey)
 }
 
 /** Calls `act` after the current content of the page has been painted. */
@@ -106,7 +150,7 @@ export async function copy (text, what) {
     await navigator.clipboard.writeText(text)
     say(`${what} copied`)
   } catch {
-    const area = h('textarea', { class: 'sr', 'aria-hidden': 'true' })
+    const area = h('textarea.sr', { 'aria-hidden': true })
     area.value = text
     document.body.append(area)
     area.select()

@@ -1,13 +1,16 @@
 // Exceptions: the same exception in many requests is one row. Those of failed requests come first, apart from errors of clients.
 
-import { get, query } from './api.mjs'
-import { button, copy, h, icon, scrolling, viewHead } from './dom.mjs'
+import { get, query, tracePath } from './api.mjs'
+import { bdi, button, copy, h, redrawn, scrolling, viewHead } from './dom.mjs'
+import { fillSelect, namesOf, searchInput, select, whenTyped } from './fields.mjs'
+import { inTurn, onNews } from './live.mjs'
+import { within } from './numbers.mjs'
+import { statusMark } from './request-line.mjs'
 import { spark } from './spark.mjs'
 import { block, clock, count, line, plural } from './text.mjs'
 
 const FIELDS = ['q', 'route', 'service', 'status']
 const STATUSES = [['', 'Any status'], ['error', 'Failed'], ['4xx', '4xx'], ['5xx', '5xx']]
-const TYPING_MS = 200
 const OPEN_MAX = 20 // in the address
 
 const GROUPS = [
@@ -20,71 +23,67 @@ export function exceptionsView ({ app, host, params }) {
   const filter = Object.fromEntries(FIELDS.map((name) => [name, params.get(name) ?? '']))
   const opened = new Set(params.getAll('open'))
   const body = scrolling('Exceptions')
-  const found = h('span.quiet', null)
-  const input = h('input', { type: 'search', placeholder: 'Search exceptions', 'aria-label': 'Search exceptions', autocomplete: 'off', spellcheck: 'false', oninput: typed })
-  const selects = { route: select('Route', 'route'), service: select('Service', 'service'), status: select('Status', 'status') }
+  const found = h('span.quiet')
+  const typing = whenTyped(() => narrow('q', search.input.value.trim()))
+  const search = searchInput('Search exceptions', { oninput: typing.typed })
+  const route = select('Route', (value) => narrow('route', value))
+  const service = select('Service', (value) => narrow('service', value))
+  const status = select('Status', (value) => narrow('status', value), STATUSES, filter.status)
+  const load = inTurn(async () => {
+    data = await get('/api/exceptions', app.interval)
+    draw()
+  })
   let data
-  let loading = false
-  let typing
   app.title('Exceptions')
-  host.append(viewHead('Exceptions', `One row for each service, type, place and message, ignoring numbers and ids. The bars show the ${Object.keys(app.interval).length > 0 ? 'chosen time' : 'last ten minutes'}.`),
-    h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')), Object.values(selects), found), body)
-  input.value = filter.q
+  host.append(viewHead('Exceptions', `One row for each service, type, place and message, ignoring numbers and ids. The bars show the ${app.isNarrowed ? 'chosen time' : 'last ten minutes'}.`),
+    h('div.tools', search.element, route, service, status, found), body)
+  search.input.value = filter.q
   load()
   return {
     follow: {},
-    search: () => { input.focus(); input.select() },
+    search: search.focus,
     focus: () => body.focus(),
-    close: () => clearTimeout(typing),
-    live: (event) => ['routes', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    close: typing.stop,
+    live: onNews(load, 'routes'),
     key
-  }
-
-  async function load () {
-    if (loading) return
-    loading = true
-    try {
-      data = await get('/api/exceptions', app.interval)
-      draw()
-    } finally {
-      loading = false
-    }
   }
 
   function draw () {
     if (data === undefined) return
     const { exceptions, more } = data
     const shown = exceptions.filter(matcher(filter))
-    const focused = body.contains(document.activeElement) ? document.activeElement.dataset.key : undefined
-    fill(selects.route, [['', 'Any route'], ...names(exceptions.map(({ route }) => route))], filter.route)
-    fill(selects.service, [['', 'Any service'], ...names(exceptions.map(({ service }) => service))], filter.service)
-    fill(selects.status, STATUSES, filter.status)
+    fill(route, 'Any route', 'route')
+    fill(service, 'Any service', 'service')
     found.textContent = exceptions.length === 0 ? '' : `${count(shown.length)} of ${plural(exceptions.length, 'exception')}`
-    body.replaceChildren(...GROUPS.map((group) => section(group, shown.filter(group.has))).filter(Boolean),
-      shown.length === 0 ? h('p.nothing', null, exceptions.length === 0 ? 'Nothing has failed.' : 'No match.') : '',
-      more > 0 ? h('p.remark', null, `${plural(more, 'more exception was', 'more exceptions were')} not kept.`) : '')
-    if (focused !== undefined) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
+    redrawn(body, () => body.replaceChildren(...GROUPS.map((group) => section(group, shown.filter(group.has))).filter(Boolean),
+      shown.length === 0 ? h('p.nothing', exceptions.length === 0 ? 'Nothing has failed.' : 'No match.') : '',
+      more > 0 ? h('p.remark', `${plural(more, 'more exception was', 'more exceptions were')} not kept.`) : ''))
+  }
+
+  // A select that is in use may be open, so it keeps its options.
+  function fill (select, any, name) {
+    if (select !== document.activeElement) fillSelect(select, namesOf(any, data.exceptions.map((each) => each[name])), filter[name])
   }
 
   function section ({ title, about }, rows) {
-    return rows.length > 0 && h('section.exceptions', { 'aria-label': title }, h('h2', null, title, h('span.quiet', null, ` ${count(rows.length)}`)), about && h('p.sub', null, about), rows.map(row))
+    return rows.length > 0 && h('section.exceptions', { 'aria-label': title }, h('h2', title, h('span.quiet', ` ${count(rows.length)}`)), about && h('p.sub', about), rows.map(row))
   }
 
   function row (each) {
-    const details = h('details', { class: 'exception-row', open: opened.has(each.key), ontoggle: () => toggled(each.key, details.open) },
+    const details = h('details.exception-row', { open: opened.has(each.key), ontoggle: () => toggled(each.key, details.open) },
       h('summary', { 'data-key': each.key },
         h('span', { class: `times ${each.failed ? 'bad' : 'quiet'}` }, plural(each.count, 'request')),
-        h('span.answer', null, each.status !== null && h('span', { class: `code c${Math.floor(each.status / 100)}` }, String(each.status))),
-        h('span.what', null, h('bdi.type', null, line(each.type || 'Error', 80)), ' ', h('bdi', null, line(each.message ?? '', 200))),
-        h('span.where.quiet', null, h('bdi', null, line(each.route ?? each.service, 80))),
+        h('span.answer', each.status !== null && statusMark(each.status)),
+        h('span.what', h('bdi.type', line(each.type || 'Error', 80)), ' ', bdi(each.message ?? '', 200)),
+        h('span.where.quiet', bdi(each.route ?? each.service, 80)),
         h('span', { class: `over-time ${each.failed ? 'bad' : 'quiet'}` }, spark(each.histogram, data)),
-        h('time.quiet.num', null, clock(each.lastMs))),
-      h('div.inside', null,
-        h('p.sub', null, `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, h('bdi', null, line(each.service || 'a service without a name', 60)), each.recorded ? '' : '. No exception was recorded, but a span failed with this.'),
+        h('time.quiet.num', clock(each.lastMs))),
+      h('div.inside',
+        h('p.sub', `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, bdi(each.service || 'a service without a name', 60), each.recorded ? '' : '. No exception was recorded, but a span failed with this.'),
         each.stack !== null && h('pre', { tabindex: '0', 'aria-label': 'Stack', 'data-key': `stack ${each.key}` }, block(each.stack).text),
-        h('div.actions', null,
-          h('a', { class: 'button', href: '/' + query({ exception: each.key }), 'data-key': `requests ${each.key}` }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),
-          each.traces.length > 0 && h('a', { class: 'button', href: `/traces/${encodeURIComponent(each.traces[0])}`, 'data-key': `last ${each.key}` }, 'Open the last one'),
+        h('div.actions',
+          h('a.button', { href: '/' + query({ exception: each.key }), 'data-key': `requests ${each.key}` }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),
+          each.traces.length > 0 && h('a.button', { href: tracePath(each.traces[0]), 'data-key': `last ${each.key}` }, 'Open the last one'),
           each.stack !== null && button('Copy stack', () => copy(each.stack, 'Stack'), { 'data-key': `copy ${each.key}` }))))
     return details
   }
@@ -105,24 +104,17 @@ export function exceptionsView ({ app, host, params }) {
     draw()
   }
 
-  function typed () {
-    clearTimeout(typing)
-    typing = setTimeout(() => {
-      filter.q = input.value.trim()
-      changed()
-    }, TYPING_MS)
-  }
-
-  function select (label, name) {
-    const element = h('select', { 'aria-label': label, onchange: () => { filter[name] = element.value; changed() } })
-    return element
+  function narrow (name, value) {
+    filter[name] = value
+    changed()
   }
 
   // The arrow keys move between rows, and so do e (next) and E (previous). Escape clears the filter.
   function key (event) {
     if (event.key === 'Escape' && Object.values(filter).some((value) => value !== '')) {
       for (const name of FIELDS) filter[name] = ''
-      input.value = ''
+      search.input.value = ''
+      fillSelect(status, STATUSES)
       changed()
       return true
     }
@@ -130,7 +122,7 @@ export function exceptionsView ({ app, host, params }) {
     if (direction === undefined) return false
     const rows = [...body.querySelectorAll('summary')]
     const next = rows.indexOf(document.activeElement) + direction
-    rows[Math.max(0, Math.min(rows.length - 1, next))]?.focus()
+    rows[within(0, next, rows.length - 1)]?.focus()
     return true
   }
 }
@@ -144,15 +136,4 @@ function matcher ({ q, route, service, status }) {
 function hasStatus (each, wanted) {
   if (wanted === '') return true
   return wanted === 'error' ? each.failed : /^[1-5]xx$/.test(wanted) ? Math.floor(each.status / 100) === Number(wanted[0]) : String(each.status) === wanted
-}
-
-function names (list) {
-  return [...new Set(list)].filter(Boolean).sort().map((name) => [name, name])
-}
-
-function fill (select, options, value) {
-  select.classList.toggle('set', value !== '')
-  if (document.activeElement === select) return // it may be open
-  const all = value === '' || options.some(([each]) => each === value) ? options : [...options, [value, value]]
-  select.replaceChildren(...all.map(([each, label]) => h('option', { value: each, selected: each === value }, line(label, 80))))
 }

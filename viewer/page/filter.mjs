@@ -2,13 +2,13 @@
 
 import { conditionOf, conditionText, isCondition } from '../store/condition.js'
 import { get } from './api.mjs'
-import { button, h, icon } from './dom.mjs'
+import { bdi, button, h, icon } from './dom.mjs'
+import { fillSelect, namesOf, searchInput, select, whenTyped } from './fields.mjs'
 import { line } from './text.mjs'
 
 const SINGLE = ['status', 'route', 'service', 'q', 'unrouted', 'exception']
 const STATUSES = [['', 'Any status'], ['error', 'Failed'], ['2xx', '2xx'], ['3xx', '3xx'], ['4xx', '4xx'], ['5xx', '5xx']]
 const DURATIONS = [['', 'Any duration'], ['1', '≥ 1 ms'], ['10', '≥ 10 ms'], ['50', '≥ 50 ms'], ['100', '≥ 100 ms'], ['500', '≥ 500 ms'], ['1000', '≥ 1 s'], ['5000', '≥ 5 s']]
-const TYPING_MS = 200
 const CHIP_MAX = 80
 
 const REQUEST_HINTS = [['tenant.id = a', 'also != > >= < <='], ['http.route ~ users', 'contains'], ['!tenant.id', 'does not exist'], ['duration > 100ms', ''], ['status >= 500', ''], ['error', 'failed']]
@@ -33,48 +33,60 @@ export function filterParams (filter) {
  * @param {() => void} changed
  */
 export function filterBar (filter, changed) {
+  let known = [] // the routes
   const search = searchField(filter, changed, { label: 'Search, or attribute = value', hints: REQUEST_HINTS, more: otherChips, hidden: (text) => text === shortest(filter) })
-  const status = select('Status', STATUSES, filter.status, (value) => { filter.status = value })
-  const took = select('Duration', DURATIONS, msOf(shortest(filter)), (ms) => {
+  const [status, route, service] = ['Status', 'Route', 'Service'].map((label) => select(label, (value) => {
+    filter[label.toLowerCase()] = value
+    changed()
+  }))
+  const took = select('Duration', (ms) => {
     filter.where = filter.where.filter((text) => text !== shortest(filter))
     if (ms !== '') filter.where.push(atLeast(ms))
     search.draw()
+    changed()
   })
-  const route = select('Route', [['', 'Any route']], filter.route, (value) => { filter.route = value }, fill)
-  const service = select('Service', [['', 'Any service']], filter.service, (value) => { filter.service = value }, fill)
-  const element = h('div', { class: 'filter', role: 'search' }, search.field, status, route, service, took, search.chips)
+  for (const each of [route, service]) each.addEventListener('focus', fill)
+  const element = h('div.filter', { role: 'search' }, search.field, status, route, service, took, search.chips)
+  drawSelects()
   fill()
 
   return {
     element,
-    active: () => Object.keys(filterParams(filter)).length > 0,
+    active: isActive,
     focus () {
       fill()
       search.focus()
     },
     /** @returns {boolean} false if there was nothing to clear */
     clear () {
-      if (Object.keys(filterParams(filter)).length === 0) return false
+      if (!isActive()) return false
       for (const name of SINGLE) filter[name] = ''
       filter.where = []
-      for (const each of [status, took, route, service]) each.value = ''
-      for (const each of [status, took, route, service]) each.classList.remove('set')
+      drawSelects()
       search.draw()
       return true
     }
   }
 
-  function select (label, options, value, choose, onfocus) {
-    const element = h('select', { 'aria-label': label, onchange: () => { choose(element.value); changed() }, onfocus })
-    fillSelect(element, options, value)
-    return element
+  function isActive () {
+    return Object.keys(filterParams(filter)).length > 0
+  }
+
+  function drawSelects () {
+    fillSelect(status, STATUSES, filter.status)
+    fillSelect(took, DURATIONS, msOf(shortest(filter)))
+    drawNames()
   }
 
   // Loads the names of routes and services, and again when the user is about to choose one.
   async function fill () {
-    const { routes } = await get('/api/routes')
-    fillSelect(route, [['', 'Any route'], ...unique(routes.filter(({ unrouted }) => !unrouted).map(({ route }) => route))], filter.route)
-    fillSelect(service, [['', 'Any service'], ...unique(routes.map(({ service }) => service))], filter.service)
+    known = (await get('/api/routes')).routes
+    drawNames()
+  }
+
+  function drawNames () {
+    fillSelect(route, namesOf('Any route', known.filter(({ unrouted }) => !unrouted).map(({ route }) => route)), filter.route)
+    fillSelect(service, namesOf('Any service', known.map(({ service }) => service)), filter.service)
   }
 
   function otherChips (chip) {
@@ -104,34 +116,22 @@ function msOf (text) {
  * @param {{ label: string, hints: string[][], more?: (chip: Function) => Node[], hidden?: (text: string) => boolean }} options more: other chips; hidden: conditions without a chip
  */
 export function searchField (filter, changed, { label, hints, more = () => [], hidden = () => false }) {
-  const hint = h('div', { class: 'hint', id: 'hint' })
-  const input = h('input', {
-    type: 'search', id: 'search', placeholder: label, 'aria-label': label, 'aria-describedby': 'hint', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', oninput: typed, onkeydown: pressed
-  })
-  const chips = h('div.chips', null)
-  let timer
+  const hint = h('div.hint', { id: 'hint' })
+  const typing = whenTyped(search)
+  const { input, element, focus } = searchInput(label, { id: 'search', 'aria-describedby': 'hint', oninput: typed, onkeydown: pressed }, hint)
+  const chips = h('div.chips')
   draw()
-
-  return {
-    field: h('div.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/'), hint),
-    chips,
-    draw,
-    close: () => clearTimeout(timer),
-    focus () {
-      input.focus()
-      input.select()
-    }
-  }
+  return { field: element, chips, draw, close: typing.stop, focus }
 
   function typed () {
-    clearTimeout(timer)
+    typing.stop()
     explain()
     // `tenant=ac` is searched as text while it is typed. Other conditions wait for Enter.
-    if (!/^\s*(?:!|\S+?\s*(?:[!<>~]|\s=))/.test(input.value)) timer = setTimeout(search, TYPING_MS)
+    if (!/^\s*(?:!|\S+?\s*(?:[!<>~]|\s=))/.test(input.value)) typing.typed()
   }
 
   function search () {
-    clearTimeout(timer)
+    typing.stop()
     if (filter.q === input.value.trim()) return
     filter.q = input.value.trim()
     changed()
@@ -159,7 +159,7 @@ export function searchField (filter, changed, { label, hints, more = () => [], h
   }
 
   function add (text) {
-    clearTimeout(timer)
+    typing.stop()
     if (!filter.where.includes(text)) filter.where.push(text)
     filter.q = ''
     draw()
@@ -177,7 +177,7 @@ export function searchField (filter, changed, { label, hints, more = () => [], h
   }
 
   function drawChips () {
-    const chip = (label, remove) => h('span.chip', null, h('bdi', null, line(label, CHIP_MAX)),
+    const chip = (label, remove) => h('span.chip', bdi(label, CHIP_MAX),
       button(icon('close'), () => { remove(); drawChips(); changed(); input.focus() }, { class: 'bare', 'aria-label': `Remove ${line(label, CHIP_MAX)}` }))
     chips.replaceChildren(...shown().map((text) => chip(text, () => filter.where.splice(filter.where.indexOf(text), 1))), ...more(chip))
   }
@@ -187,17 +187,6 @@ export function searchField (filter, changed, { label, hints, more = () => [], h
     input.toggleAttribute('aria-invalid', problem !== undefined)
     hint.replaceChildren(...(problem !== undefined
       ? [h('p.bad', { role: 'alert' }, line(problem))]
-      : [h('p.quiet', null, 'Type text to search. Enter turns a condition into a filter:'), h('dl', null, hints.map(([example, meaning]) => h('div', null, h('dt', null, h('code', null, example)), h('dd.quiet', null, meaning))))]))
+      : [h('p.quiet', 'Type text to search. Enter turns a condition into a filter:'), h('dl', hints.map(([example, meaning]) => h('div', h('dt', h('code', example)), h('dd.quiet', meaning))))]))
   }
-}
-
-function fillSelect (select, options, value) {
-  if (value !== '' && !options.some(([each]) => each === value)) options.push([value, value])
-  select.replaceChildren(...options.map(([each, label]) => h('option', { value: each, selected: each === value }, line(label, 80))))
-  select.value = value
-  select.classList.toggle('set', value !== '')
-}
-
-function unique (names) {
-  return [...new Set(names)].filter((name) => name !== '').sort().slice(0, 500).map((name) => [name, name])
 }

@@ -1,7 +1,8 @@
 // Shows where the time of a route goes: its last requests as one flame graph. The width of a box is the time of all spans in it. A click on
 // a box makes it fill the width.
 
-import { h, button } from './dom.mjs'
+import { bdi, h, linkButton } from './dom.mjs'
+import { sum } from './numbers.mjs'
 import { count, duration, line, percent, plural } from './text.mjs'
 
 const NARROWEST = 0.003 // of the width
@@ -12,11 +13,11 @@ export function flame ({ requests, root }) {
   const services = []
   const parents = new Map()
   settle(root, parents)
-  const boxes = h('div', { class: 'flame', role: 'group', 'aria-label': 'Flame graph' })
-  const path = h('p', { class: 'sub', 'aria-live': 'polite' })
+  const boxes = h('div.flame', { role: 'group', 'aria-label': 'Flame graph' })
+  const path = h('p.sub', { 'aria-live': 'polite' })
   let top = root
   draw()
-  return h('div', null, path, boxes)
+  return h('div', path, boxes)
 
   function draw () {
     const placed = place(top)
@@ -42,7 +43,7 @@ export function flame ({ requests, root }) {
         draw()
         boxes.firstChild.focus()
       }
-    }, width > 0.03 && [h('bdi', null, line(node.name, 120)), width > 0.12 && h('span.quiet', null, ` ${duration(node.totalMs / requests)}`)])
+    }, width > 0.03 && [bdi(node.name, 120), width > 0.12 && h('span.quiet', ` ${duration(node.totalMs / requests)}`)])
   }
 
   function each (node) {
@@ -57,7 +58,7 @@ export function flame ({ requests, root }) {
 
   function describe (node, hidden) {
     path.replaceChildren(
-      ...(node === root ? [`${plural(requests, 'request')}, ${duration(root.totalMs / requests)} each. Click a box to look closer.`] : [h('b', null, line(node.name, 120)), ` ${each(node)} `, button('Show all', () => { top = root; draw() }, { class: 'link' })]),
+      ...(node === root ? [`${plural(requests, 'request')}, ${duration(root.totalMs / requests)} each. Click a box to look closer.`] : [h('b', line(node.name, 120)), ` ${each(node)} `, linkButton('Show all', () => { top = root; draw() })]),
       hidden > 0 ? ` ${plural(hidden, 'box is', 'boxes are')} too narrow to be drawn.` : '')
   }
 }
@@ -72,7 +73,7 @@ function settle (root, parents) {
     }
   }
   for (const node of nodes.toReversed()) {
-    node.width = Math.max(node.totalMs, node.children.reduce((sum, child) => sum + child.width, 0), 1e-6)
+    node.width = Math.max(node.totalMs, sum(node.children.map(({ width }) => width)), 1e-6)
   }
 }
 

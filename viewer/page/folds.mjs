@@ -1,6 +1,8 @@
 // Folds similar calls that follow each other in the waterfall, as an N+1 makes them: they become the children of a new row, which is closed
 // until the user opens it. Calls that failed, took much longer or have notes or events are not folded.
 
+import { sum } from './numbers.mjs'
+
 const FOLD_FROM = 5
 const SLOW_TIMES = 10 // of the median
 
@@ -56,7 +58,7 @@ function fold (calls) {
     service,
     start,
     duration: end - start,
-    self: calls.reduce((sum, { duration }) => sum + duration, 0),
+    self: sum(calls.map(({ duration }) => duration)),
     longest: calls.reduce((most, { duration }) => Math.max(most, duration), 0),
     critical: calls.flatMap(({ critical }) => critical ?? []),
     status: 'UNSET'

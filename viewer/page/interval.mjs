@@ -11,19 +11,19 @@ const HAVE_NONE = /^\/(?:traces|compare|lost)\b/
 /** @param {(interval: object) => void} narrow called with `{ last }`, `{ from, to }` or `{}` */
 export function intervalControl (narrow) {
   const label = h('span')
-  const opener = h('button', { type: 'button', id: 'interval', popovertarget: 'interval-menu', class: 'with-icon' }, icon('clock'), label)
+  const opener = h('button', { type: 'button', id: 'interval', popovertarget: 'interval-menu' }, icon('clock'), label)
   const choices = CHOICES.map(([interval, name]) => button(name, () => choose(interval)))
   const from = time('From')
   const to = time('To')
   const problem = h('p.bad', { role: 'alert' })
   const menu = h('div', { id: 'interval-menu', popover: '', role: 'dialog', 'aria-label': 'Time interval', ontoggle: opened },
-    h('div.choices', null, choices),
-    h('form', { onsubmit: custom }, from.element, to.element, problem, h('button', null, 'Apply')))
+    h('div.choices', choices),
+    h('form', { onsubmit: custom }, from.element, to.element, problem, h('button', 'Apply')))
   let interval = {}
   draw()
 
   return {
-    element: h('div.interval', null, opener, menu),
+    element: h('div.interval', opener, menu),
     /** The parameters of the open page for requests to the server. */
     get params () { return interval },
     /** Takes the interval from the page's address. */
@@ -48,10 +48,10 @@ export function intervalControl (narrow) {
   function draw () {
     const text = nameOf(interval)
     label.textContent = text
-    opener.setAttribute('aria-label', `Time interval: ${text}`)
+    opener.ariaLabel = `Time interval: ${text}`
     opener.title = text
     opener.classList.toggle('set', Object.keys(interval).length > 0)
-    for (const [index, each] of choices.entries()) each.setAttribute('aria-pressed', String(JSON.stringify(CHOICES[index][0]) === JSON.stringify(interval)))
+    for (const [index, each] of choices.entries()) each.ariaPressed = JSON.stringify(CHOICES[index][0]) === JSON.stringify(interval)
   }
 
   function opened ({ newState }) {
@@ -105,7 +105,7 @@ function moment (ms, other = Date.now()) {
 function time (name) {
   const input = h('input', { type: 'datetime-local', step: '1' })
   return {
-    element: h('label', null, h('span', null, name), input),
+    element: h('label', h('span', name), input),
     set: (ms) => { input.value = ms === undefined ? '' : localIso(new Date(ms)) },
     // The end of an interval belongs to it, up to the last millisecond of its second.
     get: () => input.value === '' ? {} : { [name.toLowerCase()]: new Date(input.value).getTime() + (name === 'To' ? 999 : 0) }

@@ -1,14 +1,14 @@
 // The panel beside the log lines: everything about one line, or about the two lines of a request.
 
-import { get, query } from './api.mjs'
-import { fact, h, iconButton } from './dom.mjs'
-import { levelMark } from './logs.mjs'
-import { attributes, section, title, value } from './span.mjs'
-import { clock, duration, line, textOf } from './text.mjs'
+import { get, tracePath } from './api.mjs'
+import { lineContent, lineSource, title, valueOf } from './attributes.mjs'
+import { fact, h, iconButton, problem } from './dom.mjs'
+import { levelMark } from './levels.mjs'
+import { clock, duration, line } from './text.mjs'
 
 /** @param {() => void} close */
 export function linePanel (close) {
-  const element = h('aside', { class: 'panel', 'aria-label': 'Log line', tabindex: '-1', hidden: true })
+  const element = h('aside.panel', { 'aria-label': 'Log line', tabindex: '-1', hidden: true })
   let shown = ''
   return { element, show }
 
@@ -19,7 +19,7 @@ export function linePanel (close) {
     shown = wanted
     element.hidden = order === ''
     if (order === '') return element.replaceChildren()
-    const content = await contentOf(order, other).catch((error) => [h('h2', null, 'Log line'), h('p', { class: 'problem', role: 'alert' }, error.message)])
+    const content = await contentOf(order, other).catch((error) => [h('h2', 'Log line'), problem(error.message)])
     if (wanted !== shown) return
     const [heading, ...rest] = content
     element.replaceChildren(title(heading, iconButton('close', 'Close the panel', close)), ...rest)
@@ -29,27 +29,18 @@ export function linePanel (close) {
 
 async function contentOf (order, other) {
   const [record, first] = await Promise.all([order, other].map((each) => each === undefined ? undefined : get(pathOf(each))))
-  const found = (key) => record.attributes.find((each) => each.key === key)?.value
   return [
-    h('h2', null, levelMark(record.level), first ? ' Request' : ' Log line'),
-    h('p.sub', null, h('bdi', null, line(record.service || 'no service name', 80)), ' · ', h('bdi', null, line(`${record.scope.name} ${record.scope.version} ${record.event}`.trim(), 120))),
-    h('dl.facts', null,
+    h('h2', levelMark(record.level), first ? ' Request' : ' Log line'),
+    lineSource(record),
+    h('dl.facts',
       fact('Clock', clock(record.timeMs)),
-      first && fact('Status', line(textOf(found('res')?.statusCode), 10)),
-      first && fact('Duration', duration(found('responseTime')))),
-    h('div.actions', null, record.row !== null
-      ? h('a', { class: 'button', href: `/traces/${encodeURIComponent(record.trace)}${query({ span: record.row })}` }, 'Show in its trace')
-      : record.trace !== null && h('p.quiet', null, 'Its trace is not stored.')),
-    ...members(record, order),
-    ...(first ? members(first, other) : [])
-  ]
-}
-
-function members (record, order) {
-  const whole = (pick) => async () => textOf(pick(await get(pathOf(order), { full: '1' })))
-  return [
-    h('div.message', null, value(record.body, whole((full) => full.body.value))),
-    section('Attributes', record.attributes.length, attributes(record.attributes, 'Attributes', (index) => whole((full) => full.attributes[index].value)), record.dropped)
+      first && fact('Status', line(valueOf(record, 'res')?.statusCode, 10)),
+      first && fact('Duration', duration(valueOf(record, 'responseTime')))),
+    h('div.actions', record.row !== null
+      ? h('a.button', { href: tracePath(record.trace, { span: record.row }) }, 'Show in its trace')
+      : record.trace !== null && h('p.quiet', 'Its trace is not stored.')),
+    ...lineContent(record, pathOf(order)),
+    ...(first ? lineContent(first, pathOf(other)) : [])
   ]
 }
 

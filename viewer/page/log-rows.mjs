@@ -1,7 +1,9 @@
 // The rows of the log page, newest first. Fastify writes a line when a request arrives and another when it is answered: these two are one row.
 
-import { button, h, icon } from './dom.mjs'
-import { levelMark } from './logs.mjs'
+import { bdi, button, h, icon, isPlain } from './dom.mjs'
+import { levelMark } from './levels.mjs'
+import { within } from './numbers.mjs'
+import { statusMark } from './request-line.mjs'
 import { clock, duration, line } from './text.mjs'
 
 const TEXT_MAX = 2000
@@ -36,27 +38,27 @@ export function logRows (body, { show, address }) {
 
   function rowOf ({ line: last, first }) {
     const order = String(last.order)
-    if (first === undefined) return { order, element: h('div.log-row', null, link(last, textOf(last))) }
+    if (first === undefined) return { order, element: h('div.log-row', link(last, textOf(last))) }
     const other = String(first.order)
     const both = h('div.both', { hidden: true })
     const name = line(`${first.request.method} ${first.request.url}`, 120)
     const twist = button(icon('play'), () => {
       both.hidden = !both.hidden
       both.replaceChildren(...both.hidden ? [] : [link(last, textOf(last), other), link(first, textOf(first))])
-      twist.setAttribute('aria-expanded', String(!both.hidden))
-    }, { class: 'bare', 'aria-expanded': 'false', 'aria-label': `Both lines of ${name}` })
-    return { order, other, element: h('div.log-row', null, twist, link(last, requestText(first.request, last.request), other), both) }
+      twist.ariaExpanded = !both.hidden
+    }, { class: 'bare', 'aria-expanded': false, 'aria-label': `Both lines of ${name}` })
+    return { order, other, element: h('div.log-row', twist, link(last, requestText(first.request, last.request), other), both) }
   }
 
   function link (each, content, other) {
     const order = String(each.order)
     return h('a.log', { href: address(order), 'data-order': order, 'data-other': other, onclick: (event) => opened(event, order, other) },
-      h('time.quiet', null, clock(each.timeMs)), levelMark(each.level), h('span.what', null, content), h('bdi.whose.quiet', null, line(each.service, 60)))
+      h('time.quiet', clock(each.timeMs)), levelMark(each.level), h('span.what', content), h('bdi.whose.quiet', line(each.service, 60)))
   }
 
   // Without this, the page would open its address again, and scroll to the top.
   function opened (event, order, other) {
-    if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+    if (!isPlain(event)) return
     event.preventDefault()
     event.stopPropagation()
     show(order, other)
@@ -68,8 +70,8 @@ export function logRows (body, { show, address }) {
   }
 
   function mark (order) {
-    for (const each of body.querySelectorAll('[aria-current]')) each.removeAttribute('aria-current')
-    if (order !== '') linkOf(order)?.setAttribute('aria-current', 'true')
+    for (const each of body.querySelectorAll('[aria-current]')) each.ariaCurrent = null
+    if (order !== '') linkOf(order)?.setAttribute('aria-current', true)
   }
 
   /** The arrow keys move between rows, and expand those of two lines. The panel follows. */
@@ -79,14 +81,14 @@ export function logRows (body, { show, address }) {
     const index = links.indexOf(document.activeElement.closest('.log'))
     const direction = { ArrowDown: 1, ArrowUp: -1 }[key]
     if (direction !== undefined) {
-      const next = links[Math.max(0, Math.min(links.length - 1, index + direction))]
+      const next = links[within(0, index + direction, links.length - 1)]
       next?.focus()
       if (follow && next !== undefined) show(next.dataset.order, next.dataset.other)
       return true
     }
     const twist = document.activeElement.closest('.log-row')?.querySelector('[aria-expanded]')
     if (!['ArrowLeft', 'ArrowRight'].includes(key) || !body.contains(twist)) return false
-    if ((twist.getAttribute('aria-expanded') === 'true') === (key === 'ArrowLeft')) {
+    if ((twist.ariaExpanded === 'true') === (key === 'ArrowLeft')) {
       if (document.activeElement.closest('.both')) twist.focus()
       twist.click()
     }
@@ -110,14 +112,9 @@ function folded (lines) {
 }
 
 function textOf ({ text, rest }) {
-  return [h('bdi', null, line(text, TEXT_MAX)), ' ', h('bdi.quiet', null, line(rest, TEXT_MAX))]
+  return [bdi(text, TEXT_MAX), ' ', h('bdi.quiet', line(rest, TEXT_MAX))]
 }
 
 function requestText ({ method, url }, { status, durationMs }) {
-  return [h('span.method', null, line(method, 12)), ' ', h('bdi', null, line(url, TEXT_MAX)), ' ', statusMark(status), ' ', h('span.took', null, duration(durationMs))]
-}
-
-/** An HTTP status, in the colour of its class. */
-export function statusMark (status) {
-  return h('span', { class: `code c${Math.floor(status / 100)}`, 'aria-label': `status ${status}`, role: 'img' }, line(status, 10))
+  return [h('span.method', line(method, 12)), ' ', bdi(url, TEXT_MAX), ' ', statusMark(status, { 'aria-label': `status ${status}`, role: 'img' }), ' ', h('span.took', duration(durationMs))]
 }

@@ -1,46 +1,39 @@
 // Shows log lines as they arrive, the newest first. The server filters them.
 
 import { get, query } from './api.mjs'
-import { button, h, icon, say, scrolling } from './dom.mjs'
+import { button, h, say, scrolling } from './dom.mjs'
+import { pauseButton } from './fields.mjs'
 import { LINE_HINTS, searchField } from './filter.mjs'
+import { levelSelect } from './levels.mjs'
+import { inTurn, onNews } from './live.mjs'
 import { linePanel } from './log-panel.mjs'
 import { logRows } from './log-rows.mjs'
 import { plural } from './text.mjs'
 
 const LOAD = 300
-const LEVELS = ['debug', 'info', 'warn', 'error']
-
-/** The level of a line, in the level's colour. */
-export function levelMark (level) {
-  return h('span', { class: `level l-${level}` }, level || 'log')
-}
-
-/** A select for the lowest level that is shown. @param {string[]} [last] an extra option: value and name */
-export function levelSelect (value, changed, last) {
-  const options = [['', 'All lines'], ...LEVELS.map((level) => [level, `Lines ≥ ${level}`]), ...(last ? [last] : [])]
-  const select = h('select', { 'aria-label': 'Level', onchange: () => changed(select.value) }, options.map(([each, label]) => h('option', { value: each, selected: each === value }, label)))
-  return select
-}
 
 export function logsView ({ app, host, params }) {
   const filter = { level: params.get('level') ?? '', q: params.get('q') ?? '', where: params.getAll('where') }
   const shown = { every: params.get('every') ?? '', line: params.get('line') ?? '' }
-  const found = h('span.quiet', null)
+  const found = h('span.quiet')
+  const newer = button('', () => { body.scrollTop = 0; body.focus() }, { hidden: true })
   const body = scrolling('Logs')
   const search = searchField(filter, changed, { label: 'Search lines', hints: LINE_HINTS })
   const panel = linePanel(() => show(''))
   const list = logRows(body, { show, address: (line) => addressOf({ ...shown, line }) })
   const switcher = button('Every line', switchEvery, { title: 'Show both lines that Fastify writes for a request' })
-  const pauser = button('', pause, { class: 'with-icon' })
+  const pauser = pauseButton(pause)
+  const load = inTurn(async () => draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD })))
+  const news = onNews(load, 'logs')
   let paused = false
-  let loading = false
-  let again = false
+  let orders = [] // of the lines, the newest first
+  let newest // the order of the newest line when the list was not scrolled down
   app.title('Logs')
-  host.append(h('h1.sr', null, 'Logs'),
-    h('div.tools', null, search.field,
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, h('span.gap', null), switcher, pauser, search.chips), h('div.trace-body', null, body, panel.element))
-  drawPauser()
+  host.append(h('h1.sr', 'Logs'),
+    h('div.tools', search.field,
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, newer, h('span.gap'), switcher, pauser.element, search.chips), h('div.trace-body', body, panel.element))
   drawSwitcher()
+  body.addEventListener('scroll', countNewer, { passive: true })
   load()
 
   return {
@@ -48,7 +41,7 @@ export function logsView ({ app, host, params }) {
     search: search.focus,
     focus: () => body.focus(),
     close: search.close,
-    live: (event) => !paused && ['logs', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    live: (event) => !paused && news(event),
     key: (event) => event.key === 'p' ? pause() : event.key === 'Escape' ? shown.line !== '' && show('') : list.key(event, shown.line !== '')
   }
 
@@ -78,34 +71,15 @@ export function logsView ({ app, host, params }) {
   }
 
   function drawSwitcher () {
-    switcher.setAttribute('aria-pressed', String(shown.every !== ''))
+    switcher.ariaPressed = shown.every !== ''
   }
 
   function pause () {
     paused = !paused
     say(paused ? 'Paused' : 'Live')
-    drawPauser()
+    pauser.draw(paused)
     if (!paused) load()
     return true
-  }
-
-  function drawPauser () {
-    pauser.replaceChildren(icon(paused ? 'play' : 'pause'), paused ? 'Resume' : 'Pause')
-    pauser.setAttribute('aria-pressed', String(paused))
-  }
-
-  // If lines change during a request, they are requested again after a pause. The pause is as long as the request, because a search may be slow.
-  async function load () {
-    again = loading
-    if (loading) return
-    loading = true
-    const startedAt = performance.now()
-    try {
-      draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD }))
-    } finally {
-      loading = false
-    }
-    if (again) setTimeout(load, performance.now() - startedAt)
   }
 
   function draw ({ lines, more, total, incomplete }) {
@@ -114,6 +88,16 @@ export function logsView ({ app, host, params }) {
     list.draw(lines, shown.every !== '')
     if (shown.line !== '') panel.show(shown.line, list.otherOf(shown.line))
     list.mark(shown.line)
-    if (lines.length === 0) body.append(h('p.nothing', null, total === 0 ? 'No line has been received yet.' : 'No match.'))
+    orders = lines.map(({ order }) => order)
+    countNewer()
+    if (lines.length === 0) body.append(h('p.nothing', total === 0 ? 'No line has been received yet.' : 'No match.'))
+  }
+
+  // A list that is scrolled down stays where it is, so a button leads to the new lines above.
+  function countNewer () {
+    if (body.scrollTop === 0) newest = orders[0]
+    const number = orders.filter((order) => order > newest).length
+    newer.hidden = number === 0
+    newer.textContent = plural(number, 'new line')
   }
 }

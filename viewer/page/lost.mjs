@@ -1,7 +1,8 @@
 // Shows what was lost, and where: in the viewer, on the way to it, or in the app.
 
 import { get } from './api.mjs'
-import { h, scrolling, table, viewHead } from './dom.mjs'
+import { bdi, h, scrolling, table, viewHead } from './dom.mjs'
+import { sum } from './numbers.mjs'
 import { bytes, count, line } from './text.mjs'
 
 const REASONS = {
@@ -43,30 +44,30 @@ export function lostView ({ app, host }) {
 
   function draw (stats) {
     body.replaceChildren(
-      h('h2', null, 'In the viewer'),
+      h('h2', 'In the viewer'),
       figures('In the viewer', [
         ['Spans received', count(stats.received.spans), 'in ' + count(stats.received.requests) + ' messages, ' + bytes(stats.received.bytes)],
         ['Spans stored', count(stats.spans), `${count(stats.traces)} traces, ${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`],
-        ...reasons('Spans dropped', stats.dropped.spans, stats.dropped.reasons),
+        ...reasons('Spans dropped', stats.dropped.reasons),
         ['Log lines stored', count(stats.lines.held), `of ${count(stats.lines.received)} received`],
-        ...reasons('Log lines dropped', Object.values(stats.lines.dropped).reduce((sum, number) => sum + number, 0), stats.lines.dropped),
+        ...reasons('Log lines dropped', stats.lines.dropped),
         ['Metrics stored', `${count(stats.metrics.series)} series`, `of ${count(stats.metrics.points)} points received, ${bytes(stats.metrics.bytes)}`],
-        ...reasons('Points and slots of metrics dropped', Object.values(stats.metrics.dropped).reduce((sum, number) => sum + number, 0), stats.metrics.dropped, METRIC_REASONS),
+        ...reasons('Points and slots of metrics dropped', stats.metrics.dropped, METRIC_REASONS),
         ['Traces removed to make room', count(stats.evicted.traces), 'the oldest first'],
         ['Spans that arrived after their trace was removed', count(stats.evicted.after), 'they start the trace again']
       ]),
-      h('h2', null, 'On the way to the viewer'),
+      h('h2', 'On the way to the viewer'),
       figures('On the way to the viewer', [
-        ...reasons('Messages refused', stats.refused.requests, stats.refused.reasons),
+        ...reasons('Messages refused', stats.refused.reasons),
         ['Orphans', count(stats.orphans), 'stored spans whose parent was not received'],
         ['Late', count(stats.late), 'stored spans that arrived more than two seconds after their root'],
         ['Duplicates', count(stats.duplicates), 'spans that were received again and not stored']
       ]),
       ...stats.apps.flatMap((each) => [
-        h('h2', null, 'In the app ', h('bdi', null, line(each.service, 60)), h('span.quiet', null, ` ${each.pid}`)),
+        h('h2', 'In the app ', bdi(each.service, 60), h('span.quiet', ` ${each.pid}`)),
         figures('In the app', [
           ...(each.untracedLibraries.length === 0 ? [] : [['Libraries that are not traced', line(each.untracedLibraries.join(', '), 200), 'pass the client or pool to lightTrace.traceClient() once']]),
-          ...reasons('Spans dropped', Object.values(each.dropped).reduce((sum, number) => sum + number, 0), each.dropped),
+          ...reasons('Spans dropped', each.dropped),
           ['Spans rejected by the receiver', count(each.rejected), ''],
           ['Spans not sampled', count(each.unsampled), 'the sampler left them out'],
           ['Spans waiting to be sent', count(each.queued), ''],
@@ -76,11 +77,12 @@ export function lostView ({ app, host }) {
   }
 }
 
-function reasons (label, total, byReason, texts = REASONS) {
+function reasons (label, byReason, texts = REASONS) {
+  const total = sum(Object.values(byReason))
   return [[label, count(total), total === 0 ? '' : 'by reason:'], ...Object.entries(byReason).filter(([, number]) => number > 0).map(([reason, number]) =>
-    [h('span.indent', null, line(reason.replaceAll('_', ' '), 60)), count(number), texts[reason] ?? ''])]
+    [h('span.indent', line(reason.replaceAll('_', ' '), 60)), count(number), texts[reason] ?? ''])]
 }
 
 function figures (caption, rows) {
-  return table(caption, ['What', '#Number', 'Explanation'], rows, { class: 'figures' })
+  return table('.figures', caption, ['What', '#Number', 'Explanation'], rows)
 }

@@ -1,7 +1,7 @@
 // The page: the view of each address, the keys that work in every view, and the events of the server.
 
 import { liveConnection } from './api.mjs'
-import { h, say } from './dom.mjs'
+import { isPlain, problem, say } from './dom.mjs'
 import { intervalControl } from './interval.mjs'
 import { whenReleased } from './pointer.mjs'
 import { shell } from './shell.mjs'
@@ -45,6 +45,8 @@ const app = {
   },
   /** The parameters of the time interval, for requests to the server: { last }, { from, to } or {}. */
   get interval () { return time.params },
+  /** Whether not all time is shown. */
+  get isNarrowed () { return Object.keys(time.params).length > 0 },
   /** Opens the page again, with another time interval. */
   narrow (interval) {
     time.set(interval)
@@ -106,7 +108,7 @@ function safeDecode (text = '') {
 
 document.addEventListener('click', (event) => {
   const link = event.target.closest?.('a[href^="/"]')
-  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return
+  if (!link || !isPlain(event)) return
   if (link.hasAttribute('download') || link.pathname.startsWith('/api/')) return
   event.preventDefault()
   app.go(link.pathname + link.search + link.hash)
@@ -123,7 +125,7 @@ document.addEventListener('keydown', (event) => {
     return
   }
   if (typing) return
-  const act = { '?': chrome.help, '/': view?.search, 1: () => app.go('/'), 2: () => app.go('/routes'), 3: () => app.go('/exceptions'), 4: () => app.go('/logs'), 5: () => app.go('/metrics'), 6: () => app.go('/services') }[event.key]
+  const act = { '?': chrome.help, '/': view?.search }[event.key] ?? chrome.viewAt(event.key - 1)
   if (act !== undefined) {
     event.preventDefault()
     return act()
@@ -133,5 +135,5 @@ document.addEventListener('keydown', (event) => {
 
 window.addEventListener('popstate', open)
 window.addEventListener('unhandledrejection', ({ reason }) => say(String(reason?.message ?? reason)))
-window.addEventListener('error', ({ message }) => main.prepend(h('p', { class: 'problem', role: 'alert' }, `The page has failed: ${message}`)))
+window.addEventListener('error', ({ message }) => main.prepend(problem(`The page has failed: ${message}`)))
 open()

@@ -1,8 +1,9 @@
 // One chart of the Metrics page: an instrument, or several of one unit. It is loaded while it is in view.
 
-import { get } from './api.mjs'
+import { get, tracePath } from './api.mjs'
 import { chart } from './chart.mjs'
-import { h } from './dom.mjs'
+import { bdi, h } from './dom.mjs'
+import { sum } from './numbers.mjs'
 import { whenReleased } from './pointer.mjs'
 import { line, number, percent, plural, quantity } from './text.mjs'
 
@@ -17,9 +18,9 @@ const LABELS = { mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Value
  * @returns {{ element, load, close }}
  */
 export function metricCard ({ title, names, scope, unit, more = [], choice, shows }, { times, shared }) {
-  const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', null, h('bdi', null, line(title, 120))) })
+  const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', bdi(title, 120)) })
   const note = h('p.remark')
-  const element = h('section.card', null, figure.element, note)
+  const element = h('section.card', figure.element, note)
   figure.element.firstChild.after(...more)
   let closed = false
   return { element, load, close: () => { closed = true; figure.close() } }
@@ -46,14 +47,14 @@ export function metricCard ({ title, names, scope, unit, more = [], choice, show
     shows?.(shown)
     const dots = shown === 'rate' ? [] : all.flatMap(({ exemplars }) => dotsOf(exemplars))
     figure.set({ ...times(answers[0], lines), lines, dots, format: formatOf(shown, answers[0].kind, unit) })
-    const left = answers.reduce((sum, { more }) => sum + more, 0)
+    const left = sum(answers.map(({ more }) => more))
     note.textContent = all.length === 0 ? 'Nothing in this time.' : left > 0 ? `${plural(left, 'more line is', 'more lines are')} not shown.` : ''
   }
 }
 
 /** Exemplars as the dots of a chart. */
 export function dotsOf (exemplars) {
-  return exemplars.map(({ traceId, spanId, held, ...dot }) => ({ ...dot, label: traceId, href: held ? `/traces/${encodeURIComponent(traceId)}?span=${encodeURIComponent(spanId)}` : undefined }))
+  return exemplars.map(({ traceId, spanId, held, ...dot }) => ({ ...dot, label: traceId, href: held ? tracePath(traceId, { span: spanId }) : undefined }))
 }
 
 /** The options of a select of what to show of an instrument: value and label. */

@@ -2,31 +2,41 @@
 
 import { get, query } from './api.mjs'
 import { LINES_MAX, chart } from './chart.mjs'
-import { afterPaint, button, h, icon, scrolling } from './dom.mjs'
+import { afterPaint, bdi, button, h, linkButton, redrawn, scrolling, tableOf } from './dom.mjs'
+import { fillSelect, namesOf, searchInput, select, whenTyped } from './fields.mjs'
+import { inTurn, onNews } from './live.mjs'
 import { PERCENTILES, dotsOf, metricCard, statistics } from './metric-card.mjs'
 import { whenReleased } from './pointer.mjs'
 import { count, duration, line, number, percent, plural } from './text.mjs'
 
 const CARDS = 24 // at first, and with each press of the button
 const BY_MAX = 10 // attributes, as in the API
-const PAUSE_MS = 1000 // between two loads
-const TYPING_MS = 150
 const SPAN_MIN_MS = 300_000
 
 export function metricsView ({ app, host, params }) {
   const state = Object.fromEntries([...params].filter(([name]) => !['from', 'to', 'last'].includes(name))) // service, route, of, q, and for each instrument `by.<name>` and `show.<name>`
   const shared = { group: 'metrics', onSelect: (from, to) => app.narrow({ from, to }) }
-  const services = h('select', { 'aria-label': 'Service', onchange: () => { Object.assign(state, { service: services.value, route: '', of: '' }); rename(); load() } })
-  const search = h('input', { type: 'search', placeholder: 'Search instruments', 'aria-label': 'Search instruments', autocomplete: 'off', spellcheck: 'false', oninput: typed })
+  const services = select('Service', (service) => {
+    Object.assign(state, { service, route: '', of: '' })
+    rename()
+    load()
+  })
+  const typing = whenTyped(() => {
+    state.q = search.input.value.trim()
+    limit = CARDS
+    rename()
+    drawInstruments()
+  })
+  const search = searchInput('Search instruments', { oninput: typing.typed })
   const found = h('span.quiet')
   const body = scrolling('Metrics', true)
-  const nothing = h('div.nothing', { hidden: true }, h('h2', null, 'No metrics have arrived yet'),
-    h('p', null, 'An app that npx light-trace runs sends them. Other apps can send OTLP metrics to'), h('pre', null, `${location.origin}/v1/metrics`))
+  const nothing = h('div.nothing', { hidden: true }, h('h2', 'No metrics have arrived yet'),
+    h('p', 'An app that npx light-trace runs sends them. Other apps can send OTLP metrics to'), h('pre', `${location.origin}/v1/metrics`))
   const requests = requestsSection({ state, shared, times, changed: () => { rename(); requests.set(overview) } })
   const runtime = h('div.cards')
   const instruments = h('div.cards')
   const more = button('', () => { limit += CARDS; drawInstruments() })
-  const sections = [['Requests', requests.element], ['Runtime', runtime], ['Instruments', instruments, more]].map(([title, ...content]) => h('section', { hidden: true }, h('h2', null, title), content))
+  const sections = [['Requests', requests.element], ['Runtime', runtime], ['Instruments', instruments, more]].map(([title, ...content]) => h('section', { hidden: true }, h('h2', title), content))
   const cards = new Map() // by what they show, so that a card that stays keeps its focus
   const seen = new IntersectionObserver(cameIntoView, { root: body, rootMargin: '200px' })
   const waiting = new Set() // cards to load
@@ -35,25 +45,26 @@ export function metricsView ({ app, host, params }) {
   let firstMs = Infinity // of all values that the page has seen
   let limit = CARDS
   let closed = false
-  let loading = false
-  let again = false
   let working = false
-  let typing
-  search.value = state.q ?? ''
+  const load = inTurn(async () => {
+    const answers = await Promise.all([get('/api/metrics/overview', where()), get('/api/metrics')])
+    whenReleased(() => !closed && draw(...answers))
+  })
+  search.input.value = state.q ?? ''
   app.title('Metrics')
-  host.append(h('h1.sr', null, 'Metrics'), h('div.tools', null, services, h('label.search', null, icon('search'), search, h('kbd', { 'aria-hidden': 'true' }, '/')), found), body)
+  host.append(h('h1.sr', 'Metrics'), h('div.tools', services, search.element, found), body)
   body.classList.add('metrics')
   body.append(nothing, ...sections)
   load()
 
   return {
     follow: {},
-    search: () => { search.focus(); search.select() },
+    search: search.focus,
     focus: () => body.focus(),
-    live: (event) => ['metrics', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    live: onNews(load, 'metrics'),
     close () {
       closed = true
-      clearTimeout(typing)
+      typing.stop()
       seen.disconnect()
       requests.close()
       for (const { card } of cards.values()) card.close()
@@ -68,37 +79,11 @@ export function metricsView ({ app, host, params }) {
   function times ({ atMs, slotMs }, lines) {
     const toMs = atMs.at(-1) + slotMs
     firstMs = Math.min(firstMs, atMs.find((_, index) => lines.some(({ values }) => values[index] != null)) ?? Infinity)
-    return { atMs, toMs, fromMs: Object.keys(app.interval).length > 0 ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
+    return { atMs, toMs, fromMs: app.isNarrowed ? atMs[0] : Math.max(atMs[0], Math.min(firstMs, toMs - SPAN_MIN_MS)) }
   }
 
   function rename () {
     app.rename('/metrics' + query(state))
-  }
-
-  function typed () {
-    clearTimeout(typing)
-    typing = setTimeout(() => {
-      state.q = search.value.trim()
-      limit = CARDS
-      rename()
-      drawInstruments()
-    }, TYPING_MS)
-  }
-
-  // If metrics arrive during a load, it is done again after a pause.
-  async function load () {
-    again = loading
-    if (loading || closed) return
-    loading = true
-    try {
-      const answers = await Promise.all([get('/api/metrics/overview', where()), get('/api/metrics')])
-      whenReleased(() => !closed && draw(...answers))
-    } finally {
-      setTimeout(() => {
-        loading = false
-        if (again) load()
-      }, PAUSE_MS)
-    }
   }
 
   function draw (top, { instruments }) {
@@ -116,9 +101,7 @@ export function metricsView ({ app, host, params }) {
   }
 
   function drawServices () {
-    const names = ['', ...new Set([...overview.services, state.service ?? ''].filter(Boolean))]
-    if (names.length === services.length && names.every((name, index) => services[index].value === name)) return
-    services.replaceChildren(...optionsOf(names.map((name) => [name, line(name, 60) || 'All services']), state.service))
+    if (services !== document.activeElement) fillSelect(services, namesOf('All services', overview.services), state.service) // it may be open
   }
 
   function drawInstruments () {
@@ -126,7 +109,11 @@ export function metricsView ({ app, host, params }) {
     const above = new Set(overview?.runtime.flatMap(({ names }) => names))
     const matching = known.filter(({ name, description, services }) => `${name} ${description}`.toLowerCase().includes(text) && (!state.service || services.includes(state.service)))
       .sort((a, b) => above.has(a.name) - above.has(b.name)) // what is shown above comes last
-    place(instruments, matching.slice(0, limit).map((each) => [keyOf(each), () => instrumentCard(each)]))
+    const titles = titlesOf(known)
+    place(instruments, matching.slice(0, limit).map((each) => {
+      const key = `${keyOf(each)} ${titles.get(each)}`
+      return [key, () => instrumentCard(each, titles.get(each), key)]
+    }))
     const left = matching.length - limit
     more.hidden = left <= 0
     more.textContent = `Show ${Math.min(left, CARDS)} more of ${left}`
@@ -135,22 +122,25 @@ export function metricsView ({ app, host, params }) {
   }
 
   // With selects for the attribute that separates its lines, and for the statistic.
-  function instrumentCard (instrument) {
+  function instrumentCard (instrument, title, key) {
     const { name, scope, unit, description, attributes, series } = instrument
     const keys = Object.keys(attributes)
     const selectOf = (label, parameter, options) => {
       if (options.length < 2) return h('span')
-      const select = h('select', { 'aria-label': `${label} of ${line(name, 80)}`, onchange: () => { state[parameter] = select.value; rename(); want(cards.get(keyOf(instrument))) } }, optionsOf(options, state[parameter]))
-      return select
+      return select(`${label} of ${line(title, 80)}`, (value) => {
+        state[parameter] = value
+        rename()
+        want(cards.get(key))
+      }, options, state[parameter])
     }
     const by = selectOf('Lines', `by.${name}`, [['', 'All together'], ...keys.map((key) => [key, `by ${line(key, 60)}`]), ...keys.length > 1 ? [[keys.slice(0, BY_MAX).join(), 'by all attributes']] : []])
     const show = selectOf('Statistic', `show.${name}`, statistics(instrument))
     return {
-      title: name,
+      title,
       names: [name],
       scope,
       unit,
-      more: [h('p.sub', null, h('bdi', null, line(description, 200)), description && ' · ', plural(series, 'series', 'series')), h('div.selects', null, by, show)],
+      more: [h('p.sub', bdi(description, 200), description && ' · ', plural(series, 'series', 'series')), h('div.selects', by, show)],
       shows: (statistic) => { show.value = statistic },
       choice: () => ({ ...where(), by: state[`by.${name}`], show: state[`show.${name}`] })
     }
@@ -212,8 +202,10 @@ function keyOf ({ scope, name, unit, kind }) {
   return JSON.stringify([scope, name, unit, kind])
 }
 
-function optionsOf (options, chosen = '') {
-  return options.map(([value, label]) => h('option', { value, selected: value === chosen }, label))
+// Instruments of the same name have their scopes in their titles.
+function titlesOf (instruments) {
+  const named = Map.groupBy(instruments, ({ name }) => name)
+  return new Map(instruments.map((each) => [each, named.get(each.name).length > 1 ? `${each.name} · ${each.scope || 'no scope'}` : each.name]))
 }
 
 // The table of routes, and above it the charts of all of them or of one.
@@ -224,7 +216,7 @@ function requestsSection ({ state, shared, times, changed }) {
   const latency = chart({ ...shared, label: 'Latency', caption, format: duration })
   const list = h('div')
   return {
-    element: h('div', null, title, h('div.cards.two', null, rates.element, latency.element), list),
+    element: h('div', title, h('div.cards.two', rates.element, latency.element), list),
     set,
     close () {
       rates.close()
@@ -235,7 +227,7 @@ function requestsSection ({ state, shared, times, changed }) {
   function set ({ routes, more, slotMs }) {
     if (routes.length === 0) return
     const one = routes.find(({ route, service }) => route === state.route && service === (state.of ?? ''))
-    title.replaceChildren(...one ? [h('bdi', null, line(one.route, 120)), ' ', button('Show all routes', () => pick(), { class: 'link' })] : ['All routes'])
+    title.replaceChildren(...one ? [bdi(one.route, 120), ' ', linkButton('Show all routes', () => pick())] : ['All routes'])
     const several = new Set(routes.map(({ service }) => service)).size > 1
     const sum = (index) => routes.reduce((total, { series: { errors } }) => errors[index] === null ? total : total + errors[index], null)
     const { atMs, errors, ...first } = (one ?? routes[0]).series
@@ -256,19 +248,17 @@ function requestsSection ({ state, shared, times, changed }) {
   }
 
   function drawTable (routes, one, more) {
-    const held = list.contains(document.activeElement) ? document.activeElement.dataset.key : null
     const heads = ['Route', 'Service', 'Rate', 'Failed', ...PERCENTILES, 'Show']
     const cells = (each) => [
-      h('bdi', null, line(each.service || 'no name', 60)), `${number(each.rate)}/s`, each.errorShare > 0 ? percent(each.errorShare) : '–', ...PERCENTILES.map((key) => duration(each[`${key}Ms`])),
+      bdi(each.service || 'no name', 60), `${number(each.rate)}/s`, each.errorShare > 0 ? percent(each.errorShare) : '–', ...PERCENTILES.map((key) => duration(each[`${key}Ms`])),
       h('a', { href: '/' + query({ route: each.route, service: each.service }), 'aria-label': `Requests of ${line(each.route, 80)}`, 'data-key': `show ${each.service} ${each.route}` }, 'requests')
     ]
     const classOf = (index) => `k-${heads[index].toLowerCase()} ${index > 1 && index < 7 ? 'num' : ''}`
-    list.replaceChildren(h('table.wide-table', null, h('caption.sr', null, 'Routes'),
-      h('thead', null, h('tr', null, heads.map((head, index) => h('th', { scope: 'col', class: classOf(index) }, head)))),
-      h('tbody', null, routes.map((each) => h('tr', { class: each === one && 'picked' },
-        h('th.k-route', { scope: 'row' }, button(h('bdi', null, line(each.route) || 'no name'), () => pick(each === one ? undefined : each), { class: 'link', 'aria-pressed': String(each === one), 'data-key': `pick ${each.service} ${each.route}` })),
-        cells(each).map((cell, index) => h('td', { class: classOf(index + 1) + (index === 2 && each.errorShare > 0 ? ' bad' : '') }, cell)))))),
-    more > 0 ? h('p.remark', null, `${plural(more, 'more route is', 'more routes are')} not shown.`) : '')
-    if (held) list.querySelector(`[data-key="${CSS.escape(held)}"]`)?.focus({ preventScroll: true })
+    const row = (each) => h('tr', { class: each === one && 'picked' },
+      h('th.k-route', { scope: 'row' }, linkButton(bdi(each.route || 'no name'), () => pick(each === one ? undefined : each), { 'aria-pressed': each === one, 'data-key': `pick ${each.service} ${each.route}` })),
+      cells(each).map((cell, index) => h('td', { class: classOf(index + 1) + (index === 2 && each.errorShare > 0 ? ' bad' : '') }, cell)))
+    redrawn(list, () => list.replaceChildren(
+      tableOf('.wide-table', 'Routes', heads.map((head, index) => h('th', { scope: 'col', class: classOf(index) }, head)), routes.map(row)),
+      more > 0 ? h('p.remark', `${plural(more, 'more route is', 'more routes are')} not shown.`) : ''))
   }
 }

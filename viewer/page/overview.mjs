@@ -2,8 +2,9 @@
 
 import { get } from './api.mjs'
 import { chart } from './chart.mjs'
-import { button, h } from './dom.mjs'
+import { h, linkButton } from './dom.mjs'
 import { nameOf } from './interval.mjs'
+import { sum } from './numbers.mjs'
 import { whenReleased } from './pointer.mjs'
 import { count, plural } from './text.mjs'
 
@@ -15,8 +16,8 @@ const SLIDE_MS = 10_000 // the last minutes go on without requests, too
  */
 export function overview ({ app, params, loaded }) {
   const figure = chart({ label: 'Requests over time', format: count, height: 84, onSelect: narrow })
-  const note = h('div.overview-note', null)
-  const element = h('section', { class: 'overview', 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
+  const note = h('div.overview-note')
+  const element = h('section.overview', { 'aria-label': 'Requests over time', hidden: true }, figure.element, note)
   let slotMs = 1
   let timer
   let slider
@@ -53,8 +54,8 @@ export function overview ({ app, params, loaded }) {
 
   function draw (answer) {
     slotMs = answer.slotMs
-    const total = answer.requests.reduce((sum, each) => sum + each, 0)
-    element.hidden = total + answer.earlier + answer.later === 0 && Object.keys(app.interval).length === 0
+    const total = sum(answer.requests)
+    element.hidden = total + answer.earlier + answer.later === 0 && !app.isNarrowed
     const some = (values) => values.map((value) => value === 0 ? null : value)
     const hasFailed = answer.failed.some((number) => number > 0)
     figure.set({
@@ -68,14 +69,13 @@ export function overview ({ app, params, loaded }) {
   }
 
   function drawNote ({ earlier, later, incomplete }) {
-    const narrowed = Object.keys(app.interval).length > 0
     const focused = note.contains(document.activeElement)
     note.replaceChildren(...[
-      narrowed && h('span', null, nameOf(app.interval)),
-      narrowed && button('Show all', () => app.narrow({}), { class: 'link' }),
-      earlier > 0 && h('span.quiet', null, `${plural(earlier, 'request')} started earlier`),
-      later > 0 && h('span.quiet', null, `${plural(later, 'request')} started later`),
-      incomplete && h('span.quiet', null, 'The newest requests only: the search took too long')
+      app.isNarrowed && h('span', nameOf(app.interval)),
+      app.isNarrowed && linkButton('Show all', () => app.narrow({})),
+      earlier > 0 && h('span.quiet', `${plural(earlier, 'request')} started earlier`),
+      later > 0 && h('span.quiet', `${plural(later, 'request')} started later`),
+      incomplete && h('span.quiet', 'The newest requests only: the search took too long')
     ].filter(Boolean))
     if (focused) note.querySelector('button')?.focus()
   }

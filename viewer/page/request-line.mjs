@@ -1,25 +1,26 @@
 // One request in one line: status, method, route, path and notes. The list uses all of it, and the head of a trace uses parts.
 
-import { query } from './api.mjs'
+import { tracePath } from './api.mjs'
 import { h } from './dom.mjs'
+import { sum } from './numbers.mjs'
 import { clock, count, duration, line, plural } from './text.mjs'
+import { gridCell } from './virtual.mjs'
 
 export function requestCells (trace) {
-  const cell = (column, ...children) => h('div', { role: 'gridcell', class: column }, ...children)
   return [
-    cell('time', clock(trace.startMs)),
-    cell('status', statusBadge(trace)),
-    cell('what', h('span.request', null, ...requestName(trace)), whyOf(trace)),
-    cell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', null, ` +${trace.services.length - 1}`) : ''),
-    cell('took', h('span', { class: 'length', style: { '--part': lengthOf(trace.durationMs) } }), h('span', null, duration(trace.durationMs))),
-    cell('spans', count(trace.spans)),
-    cell('flags', ...flagsOf(trace, { tabindex: '-1' }))
+    gridCell('time', clock(trace.startMs)),
+    gridCell('status', statusBadge(trace)),
+    gridCell('what', h('span.request', ...requestName(trace)), whyOf(trace)),
+    gridCell('service', h('bdi', { title: trace.services.map(({ name }) => line(name)).join(', ') }, line(trace.service || 'no name', 60)), trace.services.length > 1 ? h('span.quiet', ` +${trace.services.length - 1}`) : ''),
+    gridCell('took', h('span.length', { style: { '--part': lengthOf(trace.durationMs) } }), h('span', duration(trace.durationMs))),
+    gridCell('spans', count(trace.spans)),
+    gridCell('flags', ...flagsOf(trace, { tabindex: '-1' }))
   ]
 }
 
 // What went wrong. An error of a request that has not failed, such as a 409, is not red.
 function whyOf ({ error, state }) {
-  return error !== null && h('bdi.why', null, h('span', { class: state === 'error' ? 'bad' : 'mild' }, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
+  return error !== null && h('bdi.why', h('span', { class: state === 'error' ? 'bad' : 'mild' }, line(error.type ?? '', 60)), ' ', line(error.message ?? '', 160))
 }
 
 /** The length of the bar for a duration, on a logarithmic scale from 0.1 ms to 100 s. */
@@ -30,7 +31,12 @@ function lengthOf (ms) {
 export function statusBadge ({ status, state }) {
   if (status === null || status === undefined) return h('span', { class: `code ${state === 'error' ? 'c5' : 'c0'}` }, state === 'error' ? 'error' : 'ok')
   const kind = state === 'error' ? 'c5' : `c${Math.min(4, Math.floor(status / 100))}`
-  return h('span', { class: `code ${kind}` }, String(status), state === 'error' && status < 500 ? h('span.sr', null, ' failed') : '')
+  return h('span', { class: `code ${kind}` }, String(status), state === 'error' && status < 500 ? h('span.sr', ' failed') : '')
+}
+
+/** An HTTP status, in the colour of its class. */
+export function statusMark (status, props) {
+  return h('span', { class: `code c${Math.floor(status / 100)}`, ...props }, line(status, 10))
 }
 
 export function requestName (trace) {
@@ -38,19 +44,19 @@ export function requestName (trace) {
   const path = trace.path ?? ''
   if (trace.route !== null) {
     const route = rest.join(' ')
-    return [h('span.method', null, line(method, 12)), h('bdi.route', null, line(route)), path === route || path === '' ? '' : h('bdi.path', null, line(path))]
+    return [h('span.method', line(method, 12)), h('bdi.route', line(route)), path === route || path === '' ? '' : h('bdi.path', line(path))]
   }
   if (trace.method !== null && path !== '') {
-    return [h('span.method', null, line(trace.method, 12)), h('bdi.route', null, line(path)), trace.unrouted ? h('span.path', null, 'no route') : '']
+    return [h('span.method', line(trace.method, 12)), h('bdi.route', line(path)), trace.unrouted ? h('span.path', 'no route') : '']
   }
-  return [h('span.method', null, trace.kind.toLowerCase()), h('bdi.route', null, line(trace.name || 'no name'))]
+  return [h('span.method', trace.kind.toLowerCase()), h('bdi.route', line(trace.name || 'no name'))]
 }
 
 /** Notes about a trace. A note about one span is a link to that span, whose panel has the details. */
 export function flagsOf (trace, props) {
   return notesOf(trace).map(([label, title, span]) => span === undefined
-    ? h('span', { class: 'flag', title }, label)
-    : h('a', { class: 'flag', title, href: `/traces/${encodeURIComponent(trace.id)}${query({ span })}`, 'data-span': span, ...props }, label))
+    ? h('span.flag', { title }, label)
+    : h('a.flag', { title, href: tracePath(trace.id, { span }), 'data-span': span, ...props }, label))
 }
 
 // Each has a short label, a sentence, and the id of the span that it is about.
@@ -65,6 +71,11 @@ function notesOf (trace) {
     trace.late > 0 && [`${count(trace.late)} late`, `${plural(trace.late, 'span')} arrived more than two seconds after the root`],
     trace.dropped > 0 && [`${count(trace.dropped)} dropped`, `The viewer did not keep ${plural(trace.dropped, 'span')}`]
   ].filter(Boolean)
+}
+
+/** The time for which a row of the waterfall is on the critical path. */
+export function criticalMs ({ critical = [] }) {
+  return sum(critical.map(([start, end]) => end - start))
 }
 
 /** The same sentence as in the terminal. */

@@ -1,19 +1,23 @@
 // Shows requests as they arrive, with failed requests first. The server filters them. The page keeps the newest ones and sorts them.
 
-import { get, query } from './api.mjs'
-import { afterPaint, button, h, icon, say } from './dom.mjs'
+import { get, query, tracePath } from './api.mjs'
+import { afterPaint, button, h, problem, say } from './dom.mjs'
+import { choice, pauseButton, press } from './fields.mjs'
 import { filterBar, filterOf, filterParams } from './filter.mjs'
+import { onNews } from './live.mjs'
+import { sum, within } from './numbers.mjs'
 import { overview } from './overview.mjs'
 import { whenReleased } from './pointer.mjs'
 import { requestCells } from './request-line.mjs'
 import { count, duration, line, plural } from './text.mjs'
-import { cssNumber, virtualRows } from './virtual.mjs'
+import { gridHead, virtualRows } from './virtual.mjs'
 
 const LOAD = 500
 const FAILED_LOAD = 100
 const RELOAD_MS = 1500
 const KEEP_MAX = 5000
 const FAILED_FIRST = 5 // more would hide new requests
+const COLUMNS = [['Time', 'time'], ['Status', 'status'], ['Request', 'what'], ['Service', 'service'], ['Duration', 'took'], ['Spans', 'spans'], ['Notes', 'flags']]
 const ORDERS = { errors: 'Errors first', newest: 'Newest', slowest: 'Slowest' }
 
 export function requestsView ({ app, host, params }) {
@@ -29,21 +33,23 @@ export function requestsView ({ app, host, params }) {
   let generation = 0
   let loaded = false
   let scheduled = false
-  let problem // why the list could not be loaded
+  let failure // why the list could not be loaded
   let advice = [] // reasons why no requests arrive
   let cursor // order of the oldest trace that was loaded without gaps; older traces were not requested
 
+  const news = onNews(load)
   const wanted = () => ({ ...filterParams(filter), ...app.interval })
   const bar = filterBar(filter, changed)
   const chart = overview({ app, params: wanted, loaded: ({ fromMs }) => app.interval.last && leave(fromMs) })
-  const tools = h('div.tools', null)
-  const grid = h('div', {
-    class: 'grid requests', role: 'grid', tabindex: '0', 'aria-label': 'Requests', 'aria-colcount': '7', onkeydown: onKey
-  }, heading())
-  const note = h('div.note', null)
+  const orders = choice('Order', ORDERS, (key) => { order = key; changed() })
+  const found = h('span.quiet')
+  const exporter = h('a.button', { download: 'traces.jsonl' }, 'Export')
+  const pauser = pauseButton(pause)
+  const grid = h('div.grid.requests', { role: 'grid', tabindex: '0', 'aria-label': 'Requests', 'aria-colcount': '7', onkeydown: onKey }, gridHead(COLUMNS))
+  const note = h('div.note')
   app.title('')
-  host.append(h('h1.sr', null, 'Requests'), bar.element, chart.element, tools, grid, note)
-  const list = virtualRows(grid, { rowHeight: () => cssNumber(grid, '--row'), render })
+  host.append(h('h1.sr', 'Requests'), bar.element, chart.element, h('div.tools', orders, found, h('span.gap'), exporter, pauser.element), grid, note)
+  const list = virtualRows(grid, render)
   load()
 
   const view = {
@@ -57,7 +63,7 @@ export function requestsView ({ app, host, params }) {
     live (event, data) {
       advice = (data.stats ?? data).advice ?? advice
       if (traces.size === 0) drawNote()
-      if (['hello', 'greeting', 'reset'].includes(event)) return load()
+      news(event)
       if (event !== 'traces') return
       total = data.total
       chart.soon()
@@ -93,13 +99,13 @@ export function requestsView ({ app, host, params }) {
       cursor = newest.traces.at(-1)?.order
       total = newest.total
       loaded = true
-      problem = undefined
+      failure = undefined
       draw()
       if (selected < 0) showOpened()
       afterPaint(chart.load)
     } catch (error) {
       if (mine !== generation) return
-      problem = error.message
+      failure = error.message
       drawNote()
     }
   }
@@ -165,9 +171,8 @@ export function requestsView ({ app, host, params }) {
     trim()
     rows = rowsOf([...traces.values()], order)
     selected = chosen === undefined ? -1 : rows.findIndex((row) => row.trace?.id === chosen)
-    grid.setAttribute('aria-rowcount', rows.length + 1)
     list.update(rows.length)
-    pointAt()
+    list.point(selected)
     drawTools()
     drawNote()
   }
@@ -188,21 +193,16 @@ export function requestsView ({ app, host, params }) {
   }
 
   function drawTools () {
-    const failed = rows.reduce((sum, { trace }) => sum + (trace?.state === 'error' ? 1 : 0), 0)
-    const focused = [...tools.querySelectorAll('button, a')].indexOf(document.activeElement)
-    tools.replaceChildren(
-      h('div', { class: 'choice', role: 'group', 'aria-label': 'Order' }, Object.entries(ORDERS).map(([key, label]) =>
-        button(label, () => { order = key; changed() }, { 'aria-pressed': String(key === order) }))),
-      h('span.quiet', null, plural(traces.size, 'request'), failed > 0 ? [', ', h('b.bad', null, `${count(failed)} failed`)] : ''),
-      h('span.gap', null),
-      h('a', { class: 'button', href: '/api/export' + query(wanted()), download: 'traces.jsonl' }, 'Export'),
-      button([icon(paused ? 'play' : 'pause'), paused ? `Resume${held.size > 0 ? ` (${count(held.size)} new)` : ''}` : 'Pause'], pause, { 'aria-pressed': String(paused), class: 'with-icon' }))
-    tools.querySelectorAll('button, a')[focused]?.focus()
+    const failed = sum(rows.map(({ trace }) => Number(trace?.state === 'error')))
+    press(orders, Object.keys(ORDERS).indexOf(order))
+    found.replaceChildren(plural(traces.size, 'request'), ...failed > 0 ? [', ', h('b.bad', `${count(failed)} failed`)] : [])
+    exporter.href = '/api/export' + query(wanted())
+    pauser.draw(paused, held.size)
   }
 
   function drawNote () {
     note.replaceChildren()
-    if (problem !== undefined) return note.append(h('p', { class: 'problem', role: 'alert' }, problem))
+    if (failure !== undefined) return note.append(problem(failure))
     if (!loaded) return
     if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
     else if (more) note.append(button('Load older requests', loadOlder))
@@ -210,17 +210,16 @@ export function requestsView ({ app, host, params }) {
   }
 
   function nothingFound () {
-    return h('div.nothing', null, h('p', null, `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), Object.keys(app.interval).length > 0 && button('Show all time', () => app.narrow({})))
+    return h('div.nothing', h('p', `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), app.isNarrowed && button('Show all time', () => app.narrow({})))
   }
 
   function render (index) {
     const { trace, group, size, stopped } = rows[index]
-    const position = { role: 'row', 'aria-rowindex': index + 2, id: `r${index}` }
     if (group !== undefined) {
-      return h('div', { ...position, class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
-        h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', null, group), h('span.quiet', null, ` ${count(size)}`)))
+      return h('div', { class: `row group ${group === 'Last failed' ? 'bad' : ''}` },
+        h('div', { role: 'gridcell', 'aria-colspan': '7' }, h('bdi', group), h('span.quiet', ` ${count(size)}`)))
     }
-    return h('div', { ...position, class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': String(index === selected), onclick: (event) => open(event, index) }, requestCells(trace))
+    return h('div', { class: `row ${trace.state === 'error' ? 'failed' : ''} ${stopped ? 'stopped' : ''}`, 'aria-selected': index === selected, onclick: (event) => open(event, index) }, requestCells(trace))
   }
 
   function onKey (event) {
@@ -237,23 +236,15 @@ export function requestsView ({ app, host, params }) {
 
   function select (wanted, direction) {
     const first = rows.findIndex(({ trace }) => trace !== undefined)
-    let index = Math.max(0, Math.min(rows.length - 1, wanted))
+    let index = within(0, wanted, rows.length - 1)
     while (rows[index]?.group !== undefined) index += direction
     if (index < 0) index = first
     if (rows[index] === undefined) return true
     const before = selected
     selected = index
-    list.redraw(before)
     if (index === first) list.show(0)
-    list.show(index)
-    list.redraw(index)
-    pointAt()
+    list.select(before, index)
     return true
-  }
-
-  function pointAt () {
-    if (selected >= 0) grid.setAttribute('aria-activedescendant', `r${selected}`)
-    else grid.removeAttribute('aria-activedescendant')
   }
 
   function step (fits, direction) {
@@ -275,7 +266,7 @@ export function requestsView ({ app, host, params }) {
 
   function openTrace (index) {
     app.opened = rows[index].trace.id
-    app.go(`/traces/${rows[index].trace.id}`)
+    app.go(tracePath(rows[index].trace.id))
   }
 }
 
@@ -309,19 +300,13 @@ function together (traces) {
   })
 }
 
-function heading () {
-  const cell = (name, column) => h('div', { role: 'columnheader', class: column }, name)
-  return h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
-    cell('Time', 'time'), cell('Status', 'status'), cell('Request', 'what'), cell('Service', 'service'), cell('Duration', 'took'), cell('Spans', 'spans'), cell('Notes', 'flags'))
-}
-
 function welcome (advice) {
   const address = location.origin
-  return h('div.nothing.welcome', null,
-    h('h2', null, 'Waiting for the first request'),
-    advice.map((each) => h('p.remark', null, line(each, 400))),
-    h('p', null, 'Start an app in the viewer:'),
-    h('pre', null, 'npx light-trace app.js'),
-    h('p', null, 'or send OTLP over HTTP to this address:'),
-    h('pre', null, `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
+  return h('div.nothing.welcome',
+    h('h2', 'Waiting for the first request'),
+    advice.map((each) => h('p.remark', line(each, 400))),
+    h('p', 'Start an app in the viewer:'),
+    h('pre', 'npx light-trace app.js'),
+    h('p', 'or send OTLP over HTTP to this address:'),
+    h('pre', `OTEL_EXPORTER_OTLP_ENDPOINT=${address}`))
 }

@@ -2,49 +2,44 @@
 
 import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
+import { bdi, fact, h, redrawn, scrolling, table, viewHead } from './dom.mjs'
+import { facts, failures, wayButtons, ways } from './figures.mjs'
 import { flame } from './flame.mjs'
-import { button, fact, h, scrolling, table, viewHead } from './dom.mjs'
 import { heat, slotsOf } from './heat.mjs'
-import { WAITS, WAIT_MEANINGS, count, duration, line, percent, plural, reasons, short } from './text.mjs'
+import { inTurn, onNews } from './live.mjs'
+import { sortableTable } from './sortable.mjs'
+import { WAITS, WAIT_MEANINGS, count, duration, line, plural, reasons, short } from './text.mjs'
 
 const COLUMNS = [['Route', 'route'], ['Service', 'service'], ['Requests', 'count'], ['Rate', 'perSecond'], ['Failed', 'errors'], ['p50', 'p50Ms'], ['p99', 'p99Ms'], ['Slowest', 'maxMs']]
-const TEXTS = new Set(['route', 'service'])
 
 export function routesView ({ app, host }) {
-  let data
-  let by = 'count'
-  let down = true
-  const body = scrolling('Routes')
-  app.title('Routes')
-  host.append(viewHead('Routes', isNarrowed(app) ? 'The stored requests that started in the chosen time.' : 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
-  load()
-  return { follow: {}, live: onFigures(load), focus: () => body.focus() }
-
-  async function load () {
+  const order = { by: 'count', down: true }
+  const load = inTurn(async () => {
     data = await get('/api/routes', app.interval)
     data.slots = slotsOf(data)
-    data.isNarrowed = isNarrowed(app)
+    data.isNarrowed = app.isNarrowed
     draw()
-  }
+  })
+  let data
+  const body = scrolling('Routes')
+  app.title('Routes')
+  host.append(viewHead('Routes', app.isNarrowed ? 'The stored requests that started in the chosen time.' : 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
+  load()
+  return { follow: {}, live: onNews(load, 'routes'), focus: () => body.focus() }
 
   function draw () {
-    const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    body.replaceChildren(data.routes.length === 0 ? h('p.nothing', null, 'No request has arrived yet.') : tableOf(), more(), data.routes.some(({ slow }) => slow) ? legend() : '')
-    if (focused !== null) body.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
+    const none = data.routes.length === 0
+    redrawn(body, () => body.replaceChildren(none ? h('p.nothing', 'No request has arrived yet.') : tableOf(), more(), data.routes.some(({ slow }) => slow) ? legend() : ''))
   }
 
   function tableOf () {
-    const sorted = data.routes.toSorted((a, b) => (down ? -1 : 1) * (TEXTS.has(by) ? String(a[by]).localeCompare(String(b[by])) : (a[by] ?? 0) - (b[by] ?? 0)))
-    return h('table.wide-table.routes', null, h('caption.sr', null, 'Routes'),
-      h('thead', null, h('tr', null,
-        COLUMNS.map(([label, key]) => h('th', { scope: 'col', class: `${TEXTS.has(key) ? '' : 'num'} k-${key}`, 'aria-sort': key === by ? (down ? 'descending' : 'ascending') : undefined },
-          button(key === 'perSecond' ? rateLabel(data) : label, () => { down = key === by ? !down : !TEXTS.has(key); by = key; draw() }, { class: 'sort', 'data-key': `sort ${key}` }))),
-        h('th', { scope: 'col', class: 'k-heat' }, `Latency, ${span(data)}`), h('th', { scope: 'col', class: 'k-to' }, 'Show'))),
-      h('tbody', null, sorted.map((route) => h('tr', null, cellsOf(route, data)))))
+    const columns = COLUMNS.map(([label, key]) => [key === 'perSecond' ? rateLabel(data) : label, key])
+    const heads = [h('th.k-heat', { scope: 'col' }, `Latency, ${span(data)}`), h('th.k-to', { scope: 'col' }, 'Show')]
+    return sortableTable({ classes: '.routes', caption: 'Routes', columns, more: heads, rows: data.routes, order, changed: draw }, (route) => h('tr', cellsOf(route, data)))
   }
 
   function more () {
-    return data.more > 0 ? h('p.remark', null, `${plural(data.more, 'request')} of other routes ${data.more === 1 ? 'was' : 'were'} not counted.`) : ''
+    return data.more > 0 ? h('p.remark', `${plural(data.more, 'request')} of other routes ${data.more === 1 ? 'was' : 'were'} not counted.`) : ''
   }
 }
 
@@ -52,15 +47,15 @@ function cellsOf (route, data) {
   const num = (key, value, bad) => h('td', { class: `num k-${key} ${bad ? 'bad' : ''}` }, value)
   return [
     h('th', { scope: 'row', class: 'k-route' }, h('a', { href: addressOf('/routes', route), 'data-key': `route ${route.service} ${route.route}` }, ...nameOf(route))),
-    h('td.k-service', null, h('bdi', null, line(route.service || 'no name', 60))),
+    h('td.k-service', bdi(route.service || 'no name', 60)),
     num('count', count(route.count)),
     num('perSecond', rateText(route.perSecond)),
-    num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, `${count(route.errors)} · ${percent(route.errors / route.count)}`), route.errors > 0),
+    num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, failures(route, route.count)), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
-    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', null, `Slow: ${reasons(route.slow)}`)]),
-    h('td.k-heat', null, heat(route, data)),
-    h('td.k-to', null, ways(route))
+    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', `Slow: ${reasons(route.slow)}`)]),
+    h('td.k-heat', heat(route, data)),
+    h('td.k-to', ways(route, `${route.service} ${route.route}`, route.route))
   ]
 }
 
@@ -70,19 +65,15 @@ function rateLabel ({ isNarrowed }) {
 
 // What the reasons in the column Slowest mean.
 function legend () {
-  return h('p.slow-legend', null, 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', null, name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
+  return h('p.slow-legend', 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
 }
 
 function slowTable (slow) {
   return [
-    h('h2', null, 'Slow requests'),
-    h('p.sub', null, 'By what took most of their time.'),
-    table('Slow requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean), { class: 'figures' })
+    h('h2', 'Slow requests'),
+    h('p.sub', 'By what took most of their time.'),
+    table('.figures', 'Slow requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean))
   ]
-}
-
-function isNarrowed ({ interval }) {
-  return Object.keys(interval).length > 0
 }
 
 function span ({ slots, slotMs, isNarrowed }) {
@@ -91,14 +82,8 @@ function span ({ slots, slotMs, isNarrowed }) {
 
 function nameOf (route) {
   const [method, ...rest] = route.route.split(' ')
-  if (route.unrouted || rest.length === 0) return [h('bdi', null, line(route.route) || 'no name'), h('span.quiet', null, ' no route')]
-  return [h('span.method', null, line(method, 12)), h('bdi', null, line(rest.join(' ')))]
-}
-
-// Links from a route to its most useful requests.
-function ways (route) {
-  const to = (label, id) => id !== null && h('a', { href: `/traces/${encodeURIComponent(id)}`, 'aria-label': `${label} request of ${line(route.route)}`, 'data-key': `${label} ${route.service} ${route.route}` }, label)
-  return h('span.ways', null, [to('slowest', route.slowest), to('failed', route.failed), to('median', route.median)].filter(Boolean))
+  if (route.unrouted || rest.length === 0) return [bdi(route.route || 'no name'), h('span.quiet', ' no route')]
+  return [h('span.method', line(method, 12)), bdi(rest.join(' '))]
 }
 
 function addressOf (path, { route, service }) {
@@ -109,43 +94,24 @@ function requestsOf ({ route, service, unrouted }, more) {
   return '/' + query({ ...(unrouted ? { q: route, unrouted: '1' } : { route }), service, ...more })
 }
 
-// The server announces that figures have changed. One request runs at a time. What changed meanwhile is fetched afterwards.
-export function onFigures (load) {
-  let loading = false
-  let again = false
-  return async function changed (event) {
-    if (!['routes', 'hello', 'greeting', 'reset'].includes(event)) return
-    again = loading
-    if (loading) return
-    loading = true
-    try {
-      await load()
-    } finally {
-      loading = false
-    }
-    if (again) changed(event)
-  }
-}
-
 export function routeView ({ app, host, params }) {
   const [name, service] = [params.get('route') ?? '', params.get('service') ?? '']
-  const facts = h('div')
+  const head = h('div')
   const fire = h('section', { 'aria-label': 'Flame' })
   app.title(line(name, 60))
   const body = scrolling('Route', true)
-  body.append(facts, h('h2', null, 'Where the time goes'), fire)
-  host.append(viewHead([...nameOf({ route: name }), h('span.path', null, line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
-  load()
-  loadFlame()
-  return { follow: {}, live: onFigures(load), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
-
-  async function load () {
+  body.append(head, h('h2', 'Where the time goes'), fire)
+  host.append(viewHead([...nameOf({ route: name }), h('span.path', line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
+  const load = inTurn(async () => {
     const data = await get('/api/routes', app.interval)
     const route = data.routes.find((each) => each.route === name && (service === '' || each.service === service))
     data.slots = slotsOf({ ...data, routes: [route].filter(Boolean) })
-    data.isNarrowed = isNarrowed(app)
-    facts.replaceChildren(...(route === undefined ? [h('p.nothing', null, 'No request of this route has arrived.')] : routeFacts(route, data)))
-  }
+    data.isNarrowed = app.isNarrowed
+    redrawn(head, () => head.replaceChildren(...(route === undefined ? [h('p.nothing', 'No request of this route has arrived.')] : routeFacts(route, data))))
+  })
+  load()
+  loadFlame()
+  return { follow: {}, live: onNews(load, 'routes'), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
 
   async function loadFlame () {
     fire.replaceChildren(...await flameOf(name, service, app.interval))
@@ -153,18 +119,15 @@ export function routeView ({ app, host, params }) {
 }
 
 function routeFacts (route, data) {
-  const to = (label, id) => id !== null && h('a', { class: 'button', href: `/traces/${encodeURIComponent(id)}` }, label)
   return [
-    h('dl.facts.big', null,
-      fact('Requests', count(route.count)), fact(rateLabel(data), rateText(route.perSecond)), fact('Failed', route.errors === 0 ? 'none' : `${count(route.errors)} · ${percent(route.errors / route.count)}`, route.errors > 0),
-      fact('p50', duration(route.p50Ms)), fact('p99', duration(route.p99Ms)), fact('Slowest', duration(route.maxMs)),
+    facts(route, 'Requests', route.count, rateLabel(data), fact('Slowest', duration(route.maxMs)),
       route.repeats && fact('Repeated calls', route.repeats.map(({ shape, perRequest, savedMs }) => `${perRequest} × ${line(shape, 200)}, one after the other: a single call could save up to ${duration(savedMs)}`).join(' · '))),
-    h('div.actions', null, [
-      to('Slowest request', route.slowest), to('Last failed', route.failed), to('Median request', route.median), to('Latest', route.latest),
-      route.slowest !== null && route.median !== null && h('a', { class: 'button', href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Compare slowest with median'),
-      h('a', { class: 'button', href: requestsOf(route) }, 'All its requests')
-    ].filter(Boolean)),
-    h('h2', null, `Latency, ${span(data)}`),
+    h('div.actions', [
+      wayButtons(['Slowest request', route.slowest], ['Last failed', route.failed], ['Median request', route.median], ['Latest', route.latest]),
+      route.slowest !== null && route.median !== null && h('a.button', { href: '/compare' + query({ a: route.slowest, b: route.median }) }, 'Compare slowest with median'),
+      h('a.button', { href: requestsOf(route) }, 'All its requests')
+    ]),
+    h('h2', `Latency, ${span(data)}`),
     scale(data, heat(route, data, { width: Math.min(720, document.getElementById('main').clientWidth - 110), height: 120 })),
     ...(route.slow ? slowTable(route.slow) : [])
   ]
@@ -172,7 +135,7 @@ function routeFacts (route, data) {
 
 function scale ({ buckets }, picture) {
   const labels = [1, 10, 100, 1000].filter((ms) => buckets.includes(ms))
-  return h('div.scaled', null, h('div', { class: 'scale', 'aria-hidden': 'true' }, labels.map((ms) =>
+  return h('div.scaled', h('div.scale', { 'aria-hidden': true }, labels.map((ms) =>
     h('span', { style: { bottom: `${(buckets.indexOf(ms) + 1) / (buckets.length + 1) * 100}%` } }, short(ms)))), picture)
 }
 
@@ -180,6 +143,6 @@ async function flameOf (route, service, interval) {
   try {
     return [flame(await get('/api/routes/flame', { route, service, ...interval }))]
   } catch (error) {
-    return [h('p.quiet', null, error.status === 404 ? 'No request of this route is stored.' : error.message)]
+    return [h('p.quiet', error.status === 404 ? 'No request of this route is stored.' : error.message)]
   }
 }

@@ -2,8 +2,10 @@
 
 import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
-import { button, fact, h, iconButton, scrolling, svg, table, viewHead } from './dom.mjs'
-import { onFigures } from './routes.mjs'
+import { bdi, button, drawn, h, iconButton, keyed, linkButton, redrawn, scrolling, svg, table, viewHead } from './dom.mjs'
+import { fillSelect, select } from './fields.mjs'
+import { facts, failures, wayButtons, ways } from './figures.mjs'
+import { inTurn, onNews } from './live.mjs'
 import { count, duration, line, percent, plural, short } from './text.mjs'
 
 const SIDES = [['', 'what it calls, and what calls it'], ['calls', 'what it depends on'], ['callers', 'what depends on it']]
@@ -18,6 +20,10 @@ const SHAPES = {
 
 export function servicesView ({ app, host, params }) {
   const state = { of: params.get('of') ?? '', side: params.get('side') ?? '' }
+  const load = inTurn(async () => {
+    data = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    redrawn(host, draw)
+  })
   let chosen = chosenIn(params)
   let data
   let placed
@@ -25,24 +31,25 @@ export function servicesView ({ app, host, params }) {
   let at // the data-key of the item of the map that the keyboard is on
   const narrow = matchMedia('(max-width: 600px)')
   const body = scrolling('Services', true)
-  const map = h('section', { class: 'map-box', 'aria-label': 'Map' })
+  const map = h('section.map-box', { 'aria-label': 'Map' })
   const list = h('section', { id: 'tables', 'aria-label': 'Tables', tabindex: '-1' })
   const panel = h('aside.panel', { 'aria-label': 'Selected', hidden: true })
-  const node = h('select.only', { 'aria-label': 'Only what belongs to', onchange: () => narrowTo(node.value, state.side), onfocus: fill })
-  const side = h('select.only', { 'aria-label': 'Which side', onchange: () => narrowTo(state.of, side.value) }, SIDES.map(([value, label]) => h('option', { value, selected: value === state.side }, label)))
-  const note = h('p.remark', null)
+  const node = select('Only what belongs to', (value) => narrowTo(value, state.side))
+  const side = select('Which side', (value) => narrowTo(state.of, value), SIDES)
+  const note = h('p.remark')
   app.title('Services')
   host.append(
     viewHead('Services', 'Who calls whom, in the stored traces. On each line: rate, median time, and in red the share that failed.'),
-    h('div.tools', null, node, side, h('span.gap'), button('Table', () => list.focus(), { class: 'link' })),
-    h('div.trace-body', null, body, panel))
+    h('div.tools', node, side, h('span.gap'), linkButton('Table', () => list.focus())),
+    h('div.trace-body', body, panel))
   arrange()
   narrow.addEventListener('change', arrange)
+  node.addEventListener('focus', fill)
   fill()
   load()
   return {
     follow: {},
-    live: onFigures(load),
+    live: onNews(load, 'routes'),
     close: () => narrow.removeEventListener('change', arrange),
     focus: () => body.focus(),
     search: () => node.focus(),
@@ -54,16 +61,10 @@ export function servicesView ({ app, host, params }) {
     body.replaceChildren(note, ...(narrow.matches ? [list, map] : [map, list]))
   }
 
-  async function load () {
-    data = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
-    draw()
-  }
-
   async function fill () {
     const { nodes } = await get('/api/services', app.interval)
     const known = nodes.map((each) => [each.id, nameOf(each)]).sort(([, a], [, b]) => a.localeCompare(b))
-    if (state.of !== '' && !known.some(([id]) => id === state.of)) known.push([state.of, state.of])
-    node.replaceChildren(...[['', 'Everything'], ...known].map(([value, label]) => h('option', { value, selected: value === state.of }, line(label, 80))))
+    fillSelect(node, [['', 'Everything'], ...known], state.of)
     mark()
   }
 
@@ -96,11 +97,10 @@ export function servicesView ({ app, host, params }) {
   function choose (what) {
     chosen = what
     rename()
-    draw()
+    redrawn(host, draw)
   }
 
   function draw () {
-    const focused = host.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
     note.textContent = [
       data.more > 0 && `${plural(data.more, 'call')} of what is less busy ${data.more === 1 ? 'is' : 'are'} not shown.`,
       data.incomplete && 'These are the newest traces only: there are more than could be read in time.'
@@ -108,7 +108,7 @@ export function servicesView ({ app, host, params }) {
     note.hidden = note.textContent === ''
     const byId = new Map(data.nodes.map((each) => [each.id, each]))
     if (data.nodes.length === 0) {
-      map.replaceChildren(h('p.nothing', null, state.of === '' ? 'No trace has arrived yet.' : 'No stored trace has this.'))
+      map.replaceChildren(h('p.nothing', state.of === '' ? 'No trace has arrived yet.' : 'No stored trace has this.'))
       list.replaceChildren()
     } else {
       setPlaces(byId)
@@ -116,7 +116,6 @@ export function servicesView ({ app, host, params }) {
       list.replaceChildren(...tables(byId))
     }
     drawPanel(byId)
-    if (focused !== null) host.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
   }
 
   // While only figures change, the map keeps its places.
@@ -137,35 +136,35 @@ export function servicesView ({ app, host, params }) {
     const boxes = nodes.map((each) => itemOf(each.node.id, nodeKey(each.node.id), {
       class: `node is-${each.node.kind}`,
       title: `${line(nameOf(each.node))}\n${described(each.node)}`,
-      'aria-pressed': String(chosen?.node === each.node.id),
+      'aria-pressed': chosen?.node === each.node.id,
       style: { left: `${each.x}px`, top: `${each.y}px`, height: `${each.height}px` },
       onclick: () => choose({ node: each.node.id })
-    }, [shapeOf(each.node.kind), h('span.words', null, h('bdi', null, line(each.node.name || 'no name', 60)), h('small', null, below(each.node)))]))
+    }, [drawn(SHAPES[each.node.kind]), h('span.words', bdi(each.node.name || 'no name', 60), h('small', below(each.node)))]))
     const labels = edges.map((each) => itemOf(each.edge, edgeKey(each.edge), {
       class: `edge ${on(each.edge) ? 'on' : ''}`,
       title: `${line(nameOf(byId.get(each.edge.from)))} → ${line(nameOf(byId.get(each.edge.to)))}\n${described(each.edge)}`,
-      'aria-pressed': String(chosen?.caller === each.edge.from && chosen?.callee === each.edge.to),
+      'aria-pressed': chosen?.caller === each.edge.from && chosen?.callee === each.edge.to,
       style: { left: `${each.x}px`, top: `${each.y}px` },
       onclick: () => choose(edgeChoice(each.edge))
-    }, [h('span.sr', null, `${line(nameOf(byId.get(each.edge.from)))} calls ${line(nameOf(byId.get(each.edge.to)))}, `), h('span', null, `${rateText(each.edge.perSecond)} · ${short(each.edge.p50Ms)}`), each.edge.errors > 0 && h('span.bad', null, [percent(each.edge.errors / each.edge.calls), h('span.sr', null, ' failed')])]))
+    }, [h('span.sr', `${line(nameOf(byId.get(each.edge.from)))} calls ${line(nameOf(byId.get(each.edge.to)))}, `), h('span', `${rateText(each.edge.perSecond)} · ${short(each.edge.p50Ms)}`), each.edge.errors > 0 && h('span.bad', [percent(each.edge.errors / each.edge.calls), h('span.sr', ' failed')])]))
     const group = h('div', {
       class: `map ${dense ? 'dense' : ''}`,
       role: 'group',
       'aria-label': 'Arrow keys go along the calls, Enter shows the figures',
       style: { width: `${width}px`, height: `${height}px` },
       onkeydown: move
-    }, svg('svg', { width, height, 'aria-hidden': 'true' }, ...lines), boxes, labels)
+    }, svg('svg', { width, height, 'aria-hidden': true }, ...lines), boxes, labels)
     map.replaceChildren(group)
     const first = shownOnce ? undefined : map.querySelector('[aria-pressed=true]')
     shownOnce = true
     first?.scrollIntoView({ block: 'nearest', inline: 'center' })
-    const stop = group.querySelector(at === undefined ? '.node' : `[data-key="${CSS.escape(at)}"]`) ?? group.querySelector('.node')
+    const stop = (at !== undefined && keyed(group, at)) || group.querySelector('.node')
     stop.tabIndex = 0
   }
 
   // One stop for the Tab key: within the map, the arrow keys move.
   function itemOf (id, key, props, content) {
-    return h('button', { type: 'button', tabindex: '-1', 'data-key': key, onfocus: ({ currentTarget }) => stopAt(currentTarget, key), ...props }, content)
+    return button(content, undefined, { tabindex: '-1', 'data-key': key, onfocus: ({ currentTarget }) => stopAt(currentTarget, key), ...props })
   }
 
   function stopAt (element, key) {
@@ -179,7 +178,7 @@ export function servicesView ({ app, host, params }) {
     if (next === undefined) return
     event.preventDefault()
     event.stopPropagation()
-    const element = map.querySelector(`[data-key="${CSS.escape(next)}"]`)
+    const element = keyed(map, next)
     element.focus({ preventScroll: true })
     element.scrollIntoView({ block: 'nearest', inline: 'nearest' })
   }
@@ -200,17 +199,17 @@ export function servicesView ({ app, host, params }) {
   }
 
   function tables (byId) {
-    const pick = (label, key, what) => button(h('bdi', null, line(label, 80)), () => choose(what), { class: 'link', 'data-key': `row ${key}` })
-    const numbers = (each, number) => [count(number), rateText(each.perSecond), failures(each, number), duration(each.p50Ms), duration(each.p99Ms)]
+    const pick = (label, key, what) => linkButton(bdi(label, 80), () => choose(what), { 'data-key': `row ${key}` })
+    const numbers = (each, number) => [count(number), rateText(each.perSecond), each.errors === 0 ? '–' : h('span.bad', failures(each, number)), duration(each.p50Ms), duration(each.p99Ms)]
     return [
-      h('h2', null, 'Calls'),
-      table('Calls', ['From', 'To', '#Calls', '#Rate', '#Failed', '#p50', '#p99', 'Show'], data.edges.map((edge) => [
-        line(nameOf(byId.get(edge.from)), 80), pick(nameOf(byId.get(edge.to)), edgeKey(edge), edgeChoice(edge)), ...numbers(edge, edge.calls), ways(edge, edgeKey(edge))
-      ]), { class: 'wide-table calls' }),
-      h('h2', null, 'Services, databases and hosts'),
-      table('Services, databases and hosts', ['Name', 'Kind', '#Requests', '#Rate', '#Failed', '#p50', '#p99', 'Show'], data.nodes.map((each) => [
-        pick(nameOf(each), nodeKey(each.id), { node: each.id }), KINDS[each.kind], ...numbers(each, each.requests), ways(each, nodeKey(each.id))
-      ]), { class: 'wide-table calls nodes' })
+      h('h2', 'Calls'),
+      table('.wide-table.calls', 'Calls', ['From', 'To', '#Calls', '#Rate', '#Failed', '#p50', '#p99', 'Show'], data.edges.map((edge) => [
+        line(nameOf(byId.get(edge.from)), 80), pick(nameOf(byId.get(edge.to)), edgeKey(edge), edgeChoice(edge)), ...numbers(edge, edge.calls), ways(edge, edgeKey(edge), nameOf(byId.get(edge.to)))
+      ])),
+      h('h2', 'Services, databases and hosts'),
+      table('.wide-table.calls.nodes', 'Services, databases and hosts', ['Name', 'Kind', '#Requests', '#Rate', '#Failed', '#p50', '#p99', 'Show'], data.nodes.map((each) => [
+        pick(nameOf(each), nodeKey(each.id), { node: each.id }), KINDS[each.kind], ...numbers(each, each.requests), ways(each, nodeKey(each.id), nameOf(each))
+      ]))
     ]
   }
 
@@ -219,25 +218,24 @@ export function servicesView ({ app, host, params }) {
     const node = chosen !== null && byId.get(chosen.node)
     panel.hidden = !edge && !node
     if (panel.hidden) return
-    const head = (title) => h('div.title', null, h('h2', null, title), iconButton('close', 'Close', () => choose(null)))
-    const links = (each, where) => h('div.actions', null,
-      where && h('a', { class: 'button', href: '/' + query(where), 'data-key': 'requests' }, 'Its requests'),
-      each.slowest !== null && h('a', { class: 'button', href: traceAt(each.slowest), 'data-key': 'slowest' }, 'Slowest'),
-      each.failed !== null && h('a', { class: 'button', href: traceAt(each.failed), 'data-key': 'failed' }, 'Last failed'))
+    const head = (title) => h('div.title', h('h2', title), iconButton('close', 'Close', () => choose(null)))
+    const links = (each, where) => h('div.actions',
+      where && h('a.button', { href: '/' + query(where), 'data-key': 'requests' }, 'Its requests'),
+      wayButtons(['Slowest', each.slowest], ['Last failed', each.failed]))
     if (edge) {
       const [from, to] = [byId.get(edge.from), byId.get(edge.to)]
-      panel.replaceChildren(head([h('bdi', null, line(nameOf(from), 120)), ' → ', h('bdi', null, line(nameOf(to), 120))]), figures(edge, 'Calls', edge.calls), links(edge, { where: [...from.where, ...to.where] }))
+      panel.replaceChildren(head([bdi(nameOf(from), 120), ' → ', bdi(nameOf(to), 120)]), facts(edge, 'Calls', edge.calls, 'Rate'), links(edge, { where: [...from.where, ...to.where] }))
       return
     }
-    const calls = (label, edges, other) => edges.length > 0 && [h('h3', null, label), h('ul.links', null, edges.map((each) => h('li', null,
-      button(h('bdi', null, line(nameOf(byId.get(each[other])), 80)), () => choose(edgeChoice(each)), { class: 'link', 'data-key': `panel ${edgeKey(each)}` }),
-      h('span.quiet', null, ` ${plural(each.calls, 'call')}, ${short(each.p50Ms)}`), each.errors > 0 && h('span.bad', null, ` ${count(each.errors)} failed`))))]
+    const calls = (label, edges, other) => edges.length > 0 && [h('h3', label), h('ul.links', edges.map((each) => h('li',
+      linkButton(bdi(nameOf(byId.get(each[other])), 80), () => choose(edgeChoice(each)), { 'data-key': `panel ${edgeKey(each)}` }),
+      h('span.quiet', ` ${plural(each.calls, 'call')}, ${short(each.p50Ms)}`), each.errors > 0 && h('span.bad', ` ${count(each.errors)} failed`))))]
     const only = (which, label) => (state.of !== node.id || state.side !== which) && button(label, () => narrowTo(node.id, which), { 'data-key': `only ${which}` })
     panel.replaceChildren(...[
-      head(h('bdi', null, line(nameOf(node), 120))), h('p.sub', null, KINDS[node.kind]),
-      figures(node, node.kind === 'service' ? 'Requests' : 'Calls', node.requests),
+      head(bdi(nameOf(node), 120)), h('p.sub', KINDS[node.kind]),
+      facts(node, node.kind === 'service' ? 'Requests' : 'Calls', node.requests, 'Rate'),
       links(node, node.where.length > 0 && { where: node.where }),
-      h('div.actions', null, only('calls', 'What it depends on'), only('callers', 'What depends on it')),
+      h('div.actions', only('calls', 'What it depends on'), only('callers', 'What depends on it')),
       calls('Calls', data.edges.filter(({ from }) => from === node.id), 'to'),
       calls('Called by', data.edges.filter(({ to }) => to === node.id), 'from')
     ].flat().filter(Boolean))
@@ -267,33 +265,11 @@ function nameOf ({ name, system }) {
 
 function below ({ kind, system, requests, errors }) {
   if (kind !== 'service') return system === '' || kind === 'host' ? KINDS[kind] : line(system, 30)
-  return errors > 0 ? h('span.bad', null, `${count(errors)} of ${count(requests)} failed`) : plural(requests, 'request')
+  return errors > 0 ? h('span.bad', `${count(errors)} of ${count(requests)} failed`) : plural(requests, 'request')
 }
 
 function described ({ calls, requests, errors, perSecond, p50Ms, p99Ms }) {
   return [
     calls === undefined ? plural(requests, 'request') : plural(calls, 'call'), rateText(perSecond), p50Ms !== null && `median ${duration(p50Ms)}, p99 ${duration(p99Ms)}`, errors > 0 && `${count(errors)} failed`
   ].filter(Boolean).join(', ')
-}
-
-function failures ({ errors }, number) {
-  return errors === 0 ? '–' : h('span.bad', null, `${count(errors)} · ${percent(errors / number)}`)
-}
-
-function figures (each, label, number) {
-  return h('dl.facts.big', null, fact(label, count(number)), fact('Rate', rateText(each.perSecond)), fact('Failed', each.errors === 0 ? 'none' : `${count(each.errors)} · ${percent(each.errors / number)}`, each.errors > 0),
-    each.p50Ms !== null && [fact('p50', duration(each.p50Ms)), fact('p99', duration(each.p99Ms))])
-}
-
-function ways (each, key) {
-  const to = (label, id) => id !== null && h('a', { href: traceAt(id), 'data-key': `${label} ${key}` }, label)
-  return h('span.ways', null, to('slowest', each.slowest), to('failed', each.failed))
-}
-
-function traceAt (id) {
-  return `/traces/${encodeURIComponent(id)}`
-}
-
-function shapeOf (kind) {
-  return svg('svg', { viewBox: '0 0 16 16', width: '16', height: '16', 'aria-hidden': 'true', class: 'icon' }, svg('path', { d: SHAPES[kind] }))
 }

@@ -3,6 +3,7 @@
 import { importFile } from './api.mjs'
 import { h, iconButton, say, table } from './dom.mjs'
 import { remember, remembered } from './memory.mjs'
+import { sum } from './numbers.mjs'
 import { bytes, count, line, plural } from './text.mjs'
 
 const KEYS = [
@@ -22,12 +23,12 @@ const KEYS = [
   ['?', 'This list']
 ]
 
-/** @returns {{ help, connected, stats, current, }} */
+/** @returns {{ help, viewAt, connected, current, stats }} */
 export function shell (app) {
   const links = [...document.querySelectorAll('nav a')]
   const foot = document.getElementById('foot')
   const state = document.getElementById('state')
-  const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,application/json', class: 'sr', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take([...file.files]) })
+  const file = h('input', { type: 'file', accept: '.json,.jsonl,.ndjson,application/json', class: 'sr', tabindex: '-1', 'aria-hidden': true, onchange: () => take([...file.files]) })
   document.getElementById('tools').append(
     file,
     iconButton('load', 'Import OTLP JSON', () => file.click()),
@@ -37,6 +38,8 @@ export function shell (app) {
 
   return {
     help,
+    /** Goes to a view. @param {number} index in the bar; others do nothing */
+    viewAt: (index) => links[index] && (() => app.go(links[index].pathname)),
     connected (connected) {
       const now = connected ? 'live' : 'lost'
       if (state.className === now) return // a screen reader announces each change
@@ -83,8 +86,8 @@ export function shell (app) {
 function help () {
   const dialog = h('dialog', { id: 'help', 'aria-labelledby': 'help-title', onclick: ({ target }) => target === dialog && dialog.close(), onclose: () => dialog.remove() },
     h('h2', { id: 'help-title' }, 'Keyboard'),
-    table('Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', null, keys.split(' ').filter(Boolean).map((key) => h('kbd', null, key))), text])),
-    h('form', { method: 'dialog' }, h('button.primary', null, 'Close')))
+    table('', 'Keys', ['Key', 'What it does'], KEYS.map(([keys, text]) => [h('span', keys.split(' ').filter(Boolean).map((key) => h('kbd', key))), text])),
+    h('form', { method: 'dialog' }, h('button.primary', 'Close')))
   document.body.append(dialog)
   dialog.showModal()
 }
@@ -94,19 +97,19 @@ function figures (stats) {
   const libraries = line([...new Set(stats.apps.flatMap((each) => each.untracedLibraries))].join(', '), 60)
   const missing = [lost > 0 && `${count(lost)} lost`, libraries && `${libraries} not traced`].filter(Boolean).join(', ')
   return [
-    h('span', null, plural(stats.traces, 'trace')),
-    h('span', null, plural(stats.spans, 'span')),
-    stats.lines.held > 0 && h('span.wide', null, plural(stats.lines.held, 'log line')),
-    h('span.wide', null, `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
-    stats.app && h('span.wide.u', null, `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
+    h('span', plural(stats.traces, 'trace')),
+    h('span', plural(stats.spans, 'span')),
+    stats.lines.held > 0 && h('span.wide', plural(stats.lines.held, 'log line')),
+    h('span.wide', `${bytes(stats.bytes)} of ${bytes(stats.maxBytes)}`),
+    stats.app && h('span.wide.u', `${line(stats.app.command, 60)} ${stats.app.running ? `runs as process ${stats.app.pid}` : 'has ended'}`),
     h('a', { href: '/lost', class: missing === '' ? undefined : 'warn' }, missing || 'nothing lost')
   ].filter(Boolean)
 }
 
 /** The number of spans and log lines that were created but lost, in the viewer or in an app. */
 export function lossOf (stats) {
-  const sum = (reasons) => Object.values(reasons ?? {}).reduce((total, each) => total + each, 0)
-  return stats.dropped.spans + sum(stats.lines.dropped) + stats.apps.reduce((total, each) => total + sum(each.dropped) + each.rejected, 0)
+  const all = (reasons) => sum(Object.values(reasons ?? {}))
+  return stats.dropped.spans + all(stats.lines.dropped) + sum(stats.apps.map((each) => all(each.dropped) + each.rejected))
 }
 
 const THEME = 'light-trace theme'

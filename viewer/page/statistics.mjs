@@ -1,11 +1,15 @@
 // The statistics of one trace: its time by the name of its spans or by service, as a table beside the waterfall.
 
-import { get, query } from './api.mjs'
-import { afterPaint, button, h, scrolling } from './dom.mjs'
-import { count, duration, line, percent, plural } from './text.mjs'
+import { get, query, tracePath } from './api.mjs'
+import { afterPaint, bdi, h, linkButton, redrawn, scrolling } from './dom.mjs'
+import { choice, press } from './fields.mjs'
+import { isText, sortableTable } from './sortable.mjs'
+import { count, duration, percent, plural } from './text.mjs'
 
-const NUMBERS = [['Calls', 'calls'], ['Own time', 'ownMs'], ['Total', 'totalMs'], ['Average', 'avgMs'], ['Min', 'minMs'], ['Max', 'maxMs'], ['Failed', 'errors']]
-const TITLES = { ownMs: 'Time in these spans themselves, without their children', totalMs: 'Time from start to end, added up' }
+const NUMBERS = [
+  ['Calls', 'calls'], ['Own time', 'ownMs', 'Time in these spans themselves, without their children'], ['Total', 'totalMs', 'Time from start to end, added up'],
+  ['Average', 'avgMs'], ['Min', 'minMs'], ['Max', 'maxMs'], ['Failed', 'errors']
+]
 const TEXTS = { name: ['Span', 'name'], service: ['Service', 'name'] }
 const KEYS = ['name', 'service', ...NUMBERS.map(([, key]) => key)]
 
@@ -16,8 +20,8 @@ const KEYS = ['name', 'service', ...NUMBERS.map(([, key]) => key)]
 export function statistics ({ app, params, tools, body, find, opened, closed }) {
   let shown = params.get('view') === 'statistics'
   let by = params.get('by') === 'service' ? 'service' : 'name'
-  let sort = KEYS.includes(params.get('sort')) ? params.get('sort') : 'ownMs'
-  let down = params.get('order') ? params.get('order') !== 'asc' : !isText(sort)
+  const order = { by: KEYS.includes(params.get('sort')) ? params.get('sort') : 'ownMs' }
+  order.down = params.get('order') ? params.get('order') !== 'asc' : !isText(order.by)
   let id
   let data
   let generation = 0
@@ -26,7 +30,7 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
   const views = choice('View', { waterfall: 'Waterfall', statistics: 'Statistics' }, (key) => open(key === 'statistics'))
   const groups = choice('Group', { name: 'By name', service: 'By service' }, (key) => {
     by = key
-    if (by === 'service' && sort === 'service') sort = 'ownMs'
+    if (by === 'service' && order.by === 'service') order.by = 'ownMs'
     changed()
     fetchRows()
   })
@@ -58,8 +62,8 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
 
   function changed () {
     mark()
-    const isDefault = sort === 'ownMs' && down
-    app.rename(location.pathname + (shown ? query({ view: 'statistics', by: by === 'service' ? by : '', ...!isDefault && { sort, order: down ? 'desc' : 'asc' } }) : ''))
+    const isDefault = order.by === 'ownMs' && order.down
+    app.rename(location.pathname + (shown ? query({ view: 'statistics', by: by === 'service' ? by : '', ...!isDefault && { sort: order.by, order: order.down ? 'desc' : 'asc' } }) : ''))
   }
 
   function mark () {
@@ -73,41 +77,34 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
     if (id === undefined) return
     const mine = ++generation
     try {
-      const answer = await get(`/api/traces/${encodeURIComponent(id)}/statistics`, { by })
+      const answer = await get(`/api${tracePath(id)}/statistics`, { by })
       if (mine !== generation) return
       data = answer
       draw()
     } catch (error) {
-      if (mine === generation) region.replaceChildren(h('p.nothing', null, error.message))
+      if (mine === generation) region.replaceChildren(h('p.nothing', error.message))
     }
   }
 
   function draw () {
-    const focused = region.contains(document.activeElement) ? document.activeElement.getAttribute('data-key') : null
-    region.replaceChildren(tableOf(), data.more > 0 ? h('p.remark', null, `${plural(data.more, 'more row')} with less own time not shown.`) : '')
-    if (focused !== null) region.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus()
+    redrawn(region, () => region.replaceChildren(tableOf(), data.more > 0 ? h('p.remark', `${plural(data.more, 'more row')} with less own time not shown.`) : ''))
   }
 
   function tableOf () {
     const isNamed = data.by === 'name' && new Set(data.rows.map(({ service }) => service)).size > 1
     const columns = [TEXTS[data.by], ...isNamed ? [TEXTS.service.with(1, 'service')] : [], ...data.by === 'service' ? NUMBERS.with(0, ['Spans', 'calls']) : NUMBERS]
-    const sorted = data.rows.toSorted((a, b) => (down ? -1 : 1) * (isText(sort) ? a[sort].localeCompare(b[sort]) : a[sort] - b[sort]))
-    return h('table.wide-table', null, h('caption.sr', null, `Time by ${data.by}`),
-      h('thead', null, h('tr', null, columns.map(([label, key]) =>
-        h('th', { scope: 'col', class: `${isText(key) ? '' : 'num'} k-${key}`, title: TITLES[key], 'aria-sort': key === sort ? (down ? 'descending' : 'ascending') : undefined },
-          button(label, () => { down = key === sort ? !down : !isText(key); sort = key; changed(); draw() }, { class: 'sort', 'data-key': `sort ${key}` }))))),
-      h('tbody', null, sorted.map((row) => h('tr', { onclick: () => findSpans(row) }, cellsOf(row, isNamed)))))
+    return sortableTable({ classes: '', caption: `Time by ${data.by}`, columns, rows: data.rows, order, changed: () => { changed(); draw() } }, (row) => h('tr', { onclick: () => findSpans(row) }, cellsOf(row, isNamed)))
   }
 
   function cellsOf (row, isNamed) {
     const time = (key) => h('td', { class: `num k-${key}` }, duration(row[key]))
     return [
       h('th', { scope: 'row', class: 'k-name' },
-        button(h('bdi', null, line(row.name) || 'no name'), undefined, { class: 'link', title: 'Find in the waterfall', 'data-key': `row ${row.kind} ${row.service} ${row.name}` }),
-        row.kind !== null && row.kind !== 'INTERNAL' && h('span.quiet.kind', null, row.kind.toLowerCase())),
-      isNamed && h('td.k-service', null, h('bdi', null, line(row.service || 'no name', 60))),
-      h('td.num.k-calls', null, count(row.calls)),
-      h('td.num.k-ownMs', null, duration(row.ownMs), h('span.quiet.share', null, data.ownMs > 0 ? percent(row.ownMs / data.ownMs) : '')),
+        linkButton(bdi(row.name || 'no name'), undefined, { title: 'Find in the waterfall', 'data-key': `row ${row.kind} ${row.service} ${row.name}` }),
+        row.kind !== null && row.kind !== 'INTERNAL' && h('span.quiet.kind', row.kind.toLowerCase())),
+      isNamed && h('td.k-service', bdi(row.service || 'no name', 60)),
+      h('td.num.k-calls', count(row.calls)),
+      h('td.num.k-ownMs', duration(row.ownMs), h('span.quiet.share', data.ownMs > 0 ? percent(row.ownMs / data.ownMs) : '')),
       ...['totalMs', 'avgMs', 'minMs', 'maxMs'].map(time),
       h('td', { class: `num k-errors ${row.errors > 0 ? 'bad' : ''}` }, row.errors === 0 ? '–' : count(row.errors))
     ]
@@ -122,16 +119,4 @@ export function statistics ({ app, params, tools, body, find, opened, closed }) 
       find.dispatchEvent(new Event('input'))
     })
   }
-}
-
-function isText (key) {
-  return key === 'name' || key === 'service'
-}
-
-function choice (label, options, chosen) {
-  return h('div', { class: 'choice', role: 'group', 'aria-label': label }, Object.entries(options).map(([key, text]) => button(text, () => chosen(key))))
-}
-
-function press (group, index) {
-  for (const [i, each] of [...group.children].entries()) each.setAttribute('aria-pressed', String(i === index))
 }

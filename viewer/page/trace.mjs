@@ -1,8 +1,9 @@
 // One trace: its head, its waterfall, and the panel beside it.
 
-import { get, getText, query } from './api.mjs'
-import { afterPaint, button, copy, fact, h, icon, iconButton, say } from './dom.mjs'
-import { levelSelect } from './logs.mjs'
+import { get, getText, query, tracePath } from './api.mjs'
+import { afterPaint, bdi, button, copy, fact, h, iconButton, idButton, isPlain, say } from './dom.mjs'
+import { searchInput } from './fields.mjs'
+import { levelSelect } from './levels.mjs'
 import { remember, remembered } from './memory.mjs'
 import { flagsOf, requestName, statusBadge } from './request-line.mjs'
 import { spanPanel } from './span.mjs'
@@ -18,18 +19,18 @@ const GREETED_MS = 1000 // a delay, so that it does not disturb the first drawin
 const FIRST_ROWS = { limit: 150 }
 
 export function traceView ({ app, host, id, params }) {
-  const head = h('header.trace-head', null)
-  const tools = h('div.tools', null)
-  const waits = h('div', { class: 'legend waits-legend', hidden: true })
-  const body = h('div.trace-body', null)
-  const panel = h('aside', { class: 'panel', 'aria-label': 'Span', tabindex: '-1', hidden: true })
+  const head = h('header.trace-head')
+  const tools = h('div.tools')
+  const waits = h('div.legend.waits-legend', { hidden: true })
+  const body = h('div.trace-body')
+  const panel = h('aside.panel', { 'aria-label': 'Span', tabindex: '-1', hidden: true })
   const fall = waterfall({ opened: openSpan, moved: (row) => !panel.hidden && openSpan(row, { keepFocus: true }), found: showFound })
-  const find = h('input', { type: 'search', placeholder: 'Find a span or line', 'aria-label': 'Find a span or a line in this trace', autocomplete: 'off', spellcheck: 'false', oninput: () => fall.find(find.value), onkeydown: findKey })
-  const found = h('span', { class: 'quiet', role: 'status' })
-  const steps = h('span', { class: 'steps', hidden: true },
+  const find = searchInput('Find a span or line', { 'aria-label': 'Find a span or a line in this trace', oninput: ({ target }) => fall.find(target.value), onkeydown: findKey })
+  const found = h('span.quiet', { role: 'status' })
+  const steps = h('span.steps', { hidden: true },
     iconButton('up', 'Previous match (Shift+Enter)', () => fall.nextFound(-1)), iconButton('down', 'Next match (Enter)', () => fall.nextFound(1)))
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
-  const figures = statistics({ app, params, tools, body, find, opened: () => !panel.hidden && closePanel(), closed: () => fall.focus() })
+  const figures = statistics({ app, params, tools, body, find: find.input, opened: () => !panel.hidden && closePanel(), closed: () => fall.focus() })
   let summary
   let more // number of rows that the shown answer left out
   let shown
@@ -37,7 +38,7 @@ export function traceView ({ app, host, id, params }) {
   let later
   let generation = 0
   app.title('Trace')
-  tools.append(...figures.tools, h('label.search', null, icon('search'), find, h('kbd', { 'aria-hidden': 'true' }, '/')), steps, found, level, h('span.gap', null),
+  tools.append(...figures.tools, find.element, steps, found, level, h('span.gap'),
     legend(), actions())
   level.hidden = true
   fall.leastLevel(level.value)
@@ -49,7 +50,6 @@ export function traceView ({ app, host, id, params }) {
     search () {
       figures.close()
       find.focus()
-      find.select()
     },
     focus: fall.focus,
     close () {
@@ -78,7 +78,7 @@ export function traceView ({ app, host, id, params }) {
   async function load (spanId) {
     const mine = ++generation
     try {
-      const answer = app.ahead ?? await get(`/api/traces/${encodeURIComponent(id)}/rows`, summary ? {} : FIRST_ROWS)
+      const answer = app.ahead ?? await get(`/api${tracePath(id)}/rows`, summary ? {} : FIRST_ROWS)
       app.ahead = undefined
       if (mine !== generation) return
       const first = summary === undefined || more
@@ -127,7 +127,7 @@ export function traceView ({ app, host, id, params }) {
     shown = row.id
     panel.hidden = false
     body.classList.add('with-panel')
-    app.rename(`/traces/${summary.id}${location.search.includes('span=') || !keepFocus || panel.childElementCount > 0 ? `?span=${encodeURIComponent(row.id)}` : ''}`)
+    app.rename(tracePath(summary.id, { span: location.search.includes('span=') || !keepFocus || panel.childElementCount > 0 ? row.id : '' }))
     const content = await spanPanel({ summary, row, show: (spanId) => fall.select(spanId) && openSpan(fall.selected(), { keepFocus: true }), close: closePanel })
     if (shown !== row.id) return
     panel.replaceChildren(...content)
@@ -139,7 +139,7 @@ export function traceView ({ app, host, id, params }) {
     shown = undefined
     panel.hidden = true
     body.classList.remove('with-panel')
-    app.rename(`/traces/${summary.id}`)
+    app.rename(tracePath(summary.id))
     fall.focus()
   }
 
@@ -157,69 +157,69 @@ export function traceView ({ app, host, id, params }) {
 
   function showFound (state) {
     steps.hidden = !(state?.of > 0)
-    found.replaceChildren(...state === null ? [] : state.of === 0 ? ['no match'] : [state.at > 0 ? `${count(state.at)} of ${count(state.of)}` : `${count(state.of)} found`, h('span.sr', null, ` ${line(state.name, 60)}`)])
+    found.replaceChildren(...state === null ? [] : state.of === 0 ? ['no match'] : [state.at > 0 ? `${count(state.at)} of ${count(state.of)}` : `${count(state.of)} found`, h('span.sr', ` ${line(state.name, 60)}`)])
   }
 
   // The legend of the line above the bar of a slow request, with the kinds that occur.
   function drawWaits (rows) {
     const occurs = WAITS.map((_, kind) => rows.some((row) => row.waits?.[kind] > 0))
     waits.hidden = !occurs.includes(true)
-    waits.replaceChildren(h('span.quiet', null, 'Line above the bar:'), ...WAITS.flatMap((name, kind) => occurs[kind]
-      ? [h('span', { title: WAIT_MEANINGS[kind] }, h('i', { class: `mark w${kind}`, 'aria-hidden': 'true' }), name.toLowerCase(), WAIT_MEANINGS[kind] && h('span.meaning', null, `– ${WAIT_MEANINGS[kind]}`))]
+    waits.replaceChildren(h('span.quiet', 'Line above the bar:'), ...WAITS.flatMap((name, kind) => occurs[kind]
+      ? [h('span', { title: WAIT_MEANINGS[kind] }, h('i', { class: `mark w${kind}`, 'aria-hidden': true }), name.toLowerCase(), WAIT_MEANINGS[kind] && h('span.meaning', `– ${WAIT_MEANINGS[kind]}`))]
       : []))
   }
 
   function copyText () {
-    getText(`/api/traces/${summary.id}/text`).then((text) => copy(text, 'Trace'))
+    getText(`/api${tracePath(summary.id)}/text`).then((text) => copy(text, 'Trace'))
     return true
   }
 
   function actions () {
-    const file = (label, path, name) => h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}${path}`, download: `${id}${name}` }, label)
-    return h('div.actions', null,
-      h('a', { class: 'button', href: `/compare?a=${encodeURIComponent(id)}`, title: 'Compare with the median request of its route' }, 'Compare'),
+    const file = (label, path, name, props) => h('a.button', { href: `/api${tracePath(id)}${path}`, download: `${id}${name}`, ...props }, label)
+    return h('div.actions',
+      h('a.button', { href: '/compare' + query({ a: id }), title: 'Compare with the median request of its route' }, 'Compare'),
       button('Copy as text', copyText),
       file('OTLP JSON', '?download=1', '.json'),
-      h('a', { class: 'button', href: `/api/traces/${encodeURIComponent(id)}/perfetto`, download: `${id}.perfetto.json`, title: 'A file for ui.perfetto.dev', onclick: () => say('Open the file in ui.perfetto.dev or speedscope') }, 'Perfetto'))
+      file('Perfetto', '/perfetto', '.perfetto.json', { title: 'A file for ui.perfetto.dev', onclick: () => say('Open the file in ui.perfetto.dev or speedscope') }))
   }
 
   function heading (trace, { durationMs }) {
     return [
-      h('div.title', null,
+      h('div.title',
         iconButton('back', 'Back', app.back),
         statusBadge(trace),
-        h('h1', null, ...requestName(trace)),
+        h('h1', ...requestName(trace)),
         ...flagsOf(trace, { onclick: openFlag })),
-      trace.error && h('p', { class: trace.state === 'error' ? 'error-line' : 'error-line mild' }, h('b', null, line(trace.error.type ?? 'Error', 80)), ' ', h('bdi', null, line(trace.error.message ?? '', 300))),
-      h('dl.facts', null,
+      trace.error && h('p', { class: trace.state === 'error' ? 'error-line' : 'error-line mild' }, h('b', line(trace.error.type ?? 'Error', 80)), ' ', bdi(trace.error.message ?? '', 300)),
+      h('dl.facts',
         fact('Duration', duration(trace.durationMs)),
         durationMs > trace.durationMs * 1.001 && fact('With late spans', duration(durationMs)),
         fact('Started', clock(trace.startMs)),
         fact('Spans', `${plural(trace.spans, 'span')}${trace.errors > 0 ? `, ${trace.errors} failed` : ''}`),
-        fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', null, trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),
-        trace.route !== null && fact('Route', h('a', { href: `/routes${query({ route: trace.route, service: trace.service })}` }, 'statistics and flame graph')),
+        fact(trace.services.length === 1 ? 'Service' : 'Services', h('bdi', trace.services.map(({ name }) => line(name || 'no name', 40)).join(', '))),
+        trace.route !== null && fact('Route', h('a', { href: '/routes' + query({ route: trace.route, service: trace.service }) }, 'statistics and flame graph')),
         fact('Size', bytes(trace.bytes)),
-        fact('Trace', h('button', { type: 'button', class: 'id', title: 'Copy the trace id', onclick: () => copy(trace.id, 'Trace id') }, trace.id)))
+        fact('Trace', idButton(trace.id, 'Trace id')))
     ].filter(Boolean)
   }
 
   function openFlag (event) {
     const { span } = event.currentTarget.dataset
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey || !fall.select(span)) return
+    if (!isPlain(event) || !fall.select(span)) return
     event.preventDefault()
     event.stopPropagation()
     openSpan(fall.selected())
   }
 
   function notHeld (error) {
-    return h('div.nothing', null,
-      h('h1', null, error.status === 404 ? 'This trace is not here' : 'The trace cannot be shown'),
-      h('p', null, error.status === 404 ? 'The viewer has not received this trace, or has dropped it to make room for newer ones. It appears here as soon as one of its spans arrives.' : error.message),
+    return h('div.nothing',
+      h('h1', error.status === 404 ? 'This trace is not here' : 'The trace cannot be shown'),
+      h('p', error.status === 404 ? 'The viewer has not received this trace, or has dropped it to make room for newer ones. It appears here as soon as one of its spans arrives.' : error.message),
       h('a', { href: '/' }, 'All requests'))
   }
 }
 
 function legend () {
-  const mark = (name, text) => h('span', null, h('i', { class: `mark ${name}` }), text)
-  return h('div', { class: 'legend', 'aria-hidden': 'true' }, mark('self', 'own time'), mark('whole', 'waits for children'), mark('path', 'critical path'))
+  const mark = (name, text) => h('span', h('i', { class: `mark ${name}` }), text)
+  return h('div.legend', { 'aria-hidden': true }, mark('self', 'own time'), mark('whole', 'waits for children'), mark('path', 'critical path'))
 }

@@ -1,16 +1,17 @@
 // A list of, for example, ten thousand rows, in which only visible rows have elements. All rows have the same height. A row that stays visible
 // keeps its element.
 
+import { h } from './dom.mjs'
+
 const OVERSCAN = 6
+const INDENT_MAX = 24
 
 /**
  * @param {HTMLElement} scroller the element that scrolls
- * @param {{ rowHeight: () => number, render: (index: number) => HTMLElement }} options
+ * @param {(index: number) => HTMLElement} render
  */
-export function virtualRows (scroller, { rowHeight, render }) {
-  const body = document.createElement('div')
-  body.className = 'rows'
-  body.setAttribute('role', 'rowgroup')
+export function virtualRows (scroller, render) {
+  const body = h('div.rows', { role: 'rowgroup' })
   scroller.append(body)
   const shown = new Map()
   let count = 0
@@ -20,12 +21,15 @@ export function virtualRows (scroller, { rowHeight, render }) {
   let top = 0
 
   const measure = () => {
-    height = rowHeight()
+    height = Number.parseFloat(getComputedStyle(scroller).getPropertyValue('--row'))
     above = body.offsetTop
     room = scroller.clientHeight - above
   }
   const place = (index) => {
     const element = render(index)
+    element.id = `r${index}`
+    element.role = 'row'
+    element.ariaRowIndex = index + 2
     element.style.transform = `translateY(${index * height}px)`
     shown.set(index, element)
     return element
@@ -63,6 +67,7 @@ export function virtualRows (scroller, { rowHeight, render }) {
     update (newCount) {
       if (!(height > 0)) measure()
       count = newCount
+      scroller.ariaRowCount = count + 1
       for (const element of shown.values()) element.remove()
       shown.clear()
       body.style.height = `${count * height}px`
@@ -81,6 +86,18 @@ export function virtualRows (scroller, { rowHeight, render }) {
     redraw (index) {
       shown.get(index)?.replaceWith(place(index))
     },
+    /** Says which row the keyboard is on. */
+    point (index) {
+      if (index < 0) scroller.removeAttribute('aria-activedescendant')
+      else scroller.setAttribute('aria-activedescendant', `r${index}`)
+    },
+    /** Redraws the row that was selected and the one that is. */
+    select (before, index) {
+      rows.redraw(before)
+      rows.show(index)
+      rows.redraw(index)
+      rows.point(index)
+    },
     /** The number of rows by which a key moves, or undefined for other keys. */
     move ({ key }) {
       const page = Math.max(1, Math.floor(room / height) - 1)
@@ -93,6 +110,19 @@ export function virtualRows (scroller, { rowHeight, render }) {
   return rows
 }
 
-export function cssNumber (element, name) {
-  return Number.parseFloat(getComputedStyle(element).getPropertyValue(name))
+/** The heads of a grid. @param {[name: string, column: string][]} columns @param {Node} [more] another head */
+export function gridHead (columns, more) {
+  return h('div.head', { role: 'row', 'aria-rowindex': 1 }, columns.map(([name, column]) => h(`div.${column}`, { role: 'columnheader' }, name)), more)
+}
+
+/** A cell of a grid. @param {string} column its class */
+export function gridCell (column, ...children) {
+  const cell = h(`div.${column}`, ...children)
+  cell.role = 'gridcell'
+  return cell
+}
+
+/** The properties that indent the name in a row of a tree. */
+export function indent ({ depth }) {
+  return { style: { '--depth': Math.min(depth, INDENT_MAX) } }
 }

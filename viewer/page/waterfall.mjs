@@ -2,29 +2,27 @@
 // collapsed, selected, found and zoomed to is kept here by span id, so that it survives when the trace grows.
 
 import { clockText } from '../views/clock.js'
-import { h, say } from './dom.mjs'
+import { bdi, h, say } from './dom.mjs'
 import { folded } from './folds.mjs'
-import { levelMark } from './logs.mjs'
+import { levelMark, rankOf } from './levels.mjs'
 import { remember, remembered } from './memory.mjs'
-import { repeatText } from './request-line.mjs'
+import { within } from './numbers.mjs'
+import { criticalMs, repeatText } from './request-line.mjs'
 import { count, duration, line, plural, short, waitText } from './text.mjs'
-import { cssNumber, virtualRows } from './virtual.mjs'
+import { gridCell, gridHead, indent, virtualRows } from './virtual.mjs'
 
 const HUES = 7
-const INDENT_MAX = 24
 const NAME_WIDTH = 'light-trace name width'
 const TICKS = 5 // the ruler shows at most twice as many
-const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] // a line without a level counts as info
 const SIGNS = { SERVER: '⇥', CLIENT: '↗', PRODUCER: '⇢', CONSUMER: '⇠', INTERNAL: '·' }
 
 /** @param {{ opened: (row) => void, moved: (row) => void, found: (state: { at: number, of: number, name: string } | null) => void }} on */
 export function waterfall (on) {
-  const ruler = h('div', { class: 'ruler', role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
-  const splitter = h('div', { class: 'splitter', role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
-  const element = h('div', { class: 'grid fall', role: 'treegrid', tabindex: '0', 'aria-label': 'Spans', 'aria-colcount': '3' },
-    h('div', { class: 'head', role: 'row', 'aria-rowindex': '1' },
-      h('div', { role: 'columnheader', class: 'name' }, 'Span'), h('div', { role: 'columnheader', class: 'took' }, 'Duration'), ruler))
-  const wrapper = h('div.fall-box', null, element, splitter)
+  const ruler = h('div.ruler', { role: 'columnheader', 'aria-label': 'Time', title: 'Drag to zoom, Escape to zoom out' })
+  const splitter = h('div.splitter', { role: 'separator', tabindex: '0', 'aria-orientation': 'vertical', 'aria-label': 'Width of the names', 'aria-valuemin': '15', 'aria-valuemax': '75' })
+  const element = h('div.grid.fall', { role: 'treegrid', tabindex: '0', 'aria-label': 'Spans', 'aria-colcount': '3' },
+    gridHead([['Span', 'name'], ['Duration', 'took']], ruler))
+  const wrapper = h('div.fall-box', element, splitter)
   const collapsed = new Set()
   const folds = new Set() // folds that were seen, so that one that the user opened stays open
   let all = []
@@ -37,7 +35,7 @@ export function waterfall (on) {
   let needle = ''
   let matches = [] // the rows that have the needle
   let least = 0 // lowest level of the lines that are shown
-  const list = virtualRows(element, { rowHeight: () => cssNumber(element, '--row'), render })
+  const list = virtualRows(element, render)
   ruler.addEventListener('pointerdown', dragZoom)
   nameWidth(wrapper, splitter)
 
@@ -58,7 +56,7 @@ export function waterfall (on) {
       search()
     },
     leastLevel (name) {
-      least = name === 'none' ? LEVELS.length : Math.max(0, LEVELS.indexOf(name))
+      least = name === 'none' ? Infinity : name === '' ? 0 : rankOf(name)
       if (data === undefined) return
       refresh()
       search()
@@ -88,7 +86,7 @@ export function waterfall (on) {
     rows = []
     for (const row of all) row.inside = 0
     for (const row of all.toReversed()) {
-      row.hidden = row.line !== undefined && (levelOf(row) < least || (needle !== '' && !isFound(row)))
+      row.hidden = row.line !== undefined && (rankOf(row.line) < least || (needle !== '' && !isFound(row)))
       if (row.above !== undefined && !row.hidden) row.above.inside += row.inside + 1
     }
     for (let index = 0; index < all.length; index++) {
@@ -96,9 +94,9 @@ export function waterfall (on) {
       rows.push(all[index])
       if (collapsed.has(all[index].id)) index += all[index].below
     }
-    element.setAttribute('aria-rowcount', rows.length + 1 + (data.more ?? 0))
     element.ariaBusy = data.more > 0
     list.update(rows.length)
+    if (data.more > 0) element.ariaRowCount = rows.length + 1 + data.more
     point()
   }
 
@@ -108,7 +106,7 @@ export function waterfall (on) {
     const step = roundStep((to - from) / TICKS)
     const ticks = []
     for (let at = Math.ceil(from / step) * step; at < to - step / 3; at += step) ticks.push(at)
-    ruler.replaceChildren('Time', ...ticks.map((at) => h('span', { class: 'tick', style: { left: `${(at - from) / (to - from) * 100}%` } }, short(at))))
+    ruler.replaceChildren('Time', ...ticks.map((at) => h('span.tick', { style: { left: `${(at - from) / (to - from) * 100}%` } }, short(at))))
   }
 
   function select (id) {
@@ -136,23 +134,19 @@ export function waterfall (on) {
   }
 
   function mark () {
-    for (const each of element.querySelectorAll('[aria-selected=true]')) each.setAttribute('aria-selected', 'false')
     point()
-    const current = element.querySelector(`#${element.getAttribute('aria-activedescendant') ?? 'none'}`)
-    current?.setAttribute('aria-selected', 'true')
+    for (const each of element.querySelectorAll('[aria-selected]')) each.ariaSelected = each.id === element.getAttribute('aria-activedescendant')
   }
 
   function point () {
-    const index = rows.findIndex(({ id }) => id === chosen)
-    if (index >= 0) element.setAttribute('aria-activedescendant', `s${index}`)
-    else element.removeAttribute('aria-activedescendant')
+    list.point(rows.findIndex(({ id }) => id === chosen))
   }
 
   function key (event) {
     const index = rows.findIndex(({ id }) => id === chosen)
     const row = rows[index]
     const move = list.move(event)
-    if (move !== undefined) return go(Math.max(0, Math.min(rows.length - 1, index + move)))
+    if (move !== undefined) return go(within(0, index + move, rows.length - 1))
     if (event.key === 'e') return step(1, failed, 'No span has failed')
     if (event.key === 'E') return step(-1, failed, 'No span has failed')
     if (row === undefined) return false
@@ -218,7 +212,7 @@ export function waterfall (on) {
 
   function dragZoom (event) {
     const { left, width } = ruler.getBoundingClientRect()
-    const at = ({ clientX }) => from + (to - from) * Math.max(0, Math.min(1, (clientX - left) / width))
+    const at = ({ clientX }) => from + (to - from) * within(0, (clientX - left) / width, 1)
     const start = at(event)
     ruler.setPointerCapture(event.pointerId)
     ruler.addEventListener('pointerup', (last) => {
@@ -233,55 +227,51 @@ export function waterfall (on) {
     const classes = ['row', row.status === 'ERROR' && 'failed', row.missing && 'missing', row.line !== undefined && 'line', isFound(row) && 'found', row.depth === 0 && 'top'].filter(Boolean).join(' ')
     return h('div', {
       class: classes,
-      role: 'row',
-      id: `s${index}`,
-      'aria-rowindex': index + 2,
       'aria-level': row.depth + 1,
-      'aria-expanded': isOpen === undefined ? undefined : String(isOpen),
-      'aria-selected': String(row.id === chosen),
+      'aria-expanded': isOpen,
+      'aria-selected': row.id === chosen,
       style: { '--hue': row.status === 'ERROR' ? 'var(--bad)' : `var(--hue-${row.service < 0 ? 'none' : row.service % HUES})` },
       onclick: ({ target }) => { select(row.id); target.closest('.twist') ? toggle(row) : open(row); element.focus({ preventScroll: true }) }
-    }, ...(row.line !== undefined ? lineCells(row) : [nameCell(row, isOpen), h('div', { role: 'gridcell', class: 'took' }, row.missing ? '' : duration(row.duration)), barCell(row)]))
+    }, ...(row.line !== undefined ? lineCells(row) : [nameCell(row, isOpen), gridCell('took', row.missing ? '' : duration(row.duration)), barCell(row)]))
   }
 
   function lineCells (row) {
     const at = (row.start - from) / (to - from) * 100
     return [
-      at >= 0 && at <= 100 && h('div', { class: 'track', 'aria-hidden': 'true' }, h('div', { class: 'moment', style: { left: `${at}%` } })),
-      h('div', { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name', 'aria-colspan': '3', title: line(`${row.name} ${row.rest}`) },
-        h('span.twist', null), levelMark(row.line), h('span.quiet.num', null, `${row.start < 0 ? '' : '+'}${duration(row.start)}`),
-        h('bdi.label', null, line(row.name)), h('bdi.quiet.rest', null, line(row.rest)))
+      at >= 0 && at <= 100 && h('div.track', { 'aria-hidden': true }, h('div.moment', { style: { left: `${at}%` } })),
+      gridCell('name', { ...indent(row), 'aria-colspan': '3', title: line(`${row.name} ${row.rest}`) },
+        h('span.twist'), levelMark(row.line), h('span.quiet.num', `${row.start < 0 ? '' : '+'}${duration(row.start)}`),
+        h('bdi.label', line(row.name)), h('bdi.quiet.rest', line(row.rest)))
     ]
   }
 
   function nameCell (row, isOpen) {
-    const twist = h('span', { class: `twist ${isOpen === undefined ? '' : isOpen ? 'open' : 'shut'}`, 'aria-hidden': 'true' })
-    const indent = { style: { '--depth': Math.min(row.depth, INDENT_MAX) }, role: 'gridcell', class: 'name' }
-    if (row.missing) return h('div', indent, twist, h('span.label', null, 'parent not received'), h('span.quiet.id', null, line(row.id)))
-    return h('div', { ...indent, title: line(row.name) },
+    const twist = h('span', { class: `twist ${isOpen === undefined ? '' : isOpen ? 'open' : 'shut'}`, 'aria-hidden': true })
+    if (row.missing) return gridCell('name', indent(row), twist, h('span.label', 'parent not received'), h('span.quiet.id', line(row.id)))
+    return gridCell('name', { ...indent(row), title: line(row.name) },
       twist,
-      data.services.length > 1 && h('span', { class: 'service', style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
-        row.above?.service !== row.service && h('bdi', null, line(data.services[row.service] || 'no name', 24))),
-      h('span', { class: 'sign quiet', title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': 'true' }, row.system ? '≡' : SIGNS[row.kind]),
-      row.fold !== undefined && h('b.num', null, `${count(row.fold)} ×`),
-      h('bdi.label', null, line(row.name) || 'no name'),
-      row.code !== undefined && row.depth > 0 && h('span.quiet', null, String(row.code)),
+      data.services.length > 1 && h('span.service', { style: { '--hue': `var(--hue-${row.service % HUES})` }, title: line(data.services[row.service]) },
+        row.above?.service !== row.service && bdi(data.services[row.service] || 'no name', 24)),
+      h('span.sign.quiet', { title: row.system ?? row.kind.toLowerCase(), 'aria-hidden': true }, row.system ? '≡' : SIGNS[row.kind]),
+      row.fold !== undefined && h('b.num', `${count(row.fold)} ×`),
+      h('bdi.label', line(row.name) || 'no name'),
+      row.code !== undefined && row.depth > 0 && h('span.quiet', String(row.code)),
       ...notesOf(row),
-      isOpen === false && row.fold === undefined && h('span.pill', null, `+${count(row.inside)}`))
+      isOpen === false && row.fold === undefined && h('span.pill', `+${count(row.inside)}`))
   }
 
   function barCell (row) {
     const place = (at) => (at - from) / (to - from) * 100
     const left = Math.max(-1, place(row.start))
     const right = Math.min(101, place(row.start + row.duration))
-    const bar = h('div', { class: 'bar', style: { left: `${left}%`, width: `${Math.max(0, right - left)}%` } })
-    const cell = h('div', { role: 'gridcell', class: 'track', 'aria-label': spoken(row) }, bar)
+    const bar = h('div.bar', { style: { left: `${left}%`, width: `${Math.max(0, right - left)}%` } })
+    const cell = gridCell('track', { 'aria-label': spoken(row) }, bar)
     if (row.missing) return cell
     bar.style.background = ownTime(row, left, right, place)
     if (row.waits !== undefined) cell.append(waits(row, bar))
     for (const [start, end] of row.critical ?? []) {
       if (place(end) < 0 || place(start) > 100) continue
-      cell.append(h('div', { class: 'path', style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
+      cell.append(h('div.path', { style: { left: `${Math.max(0, place(start))}%`, width: `${Math.min(100, place(end)) - Math.max(0, place(start))}%` } }))
     }
     for (const event of row.events ?? []) {
       const at = place(row.start + event.at)
@@ -294,7 +284,7 @@ export function waterfall (on) {
 
   // Shows what a slow request waited for, as parts of its length. The parts do not show when it waited.
   function waits ({ waits }, { style: { left, width } }) {
-    return h('div', { class: 'waits', style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
+    return h('div.waits', { style: { left, width }, title: waitText(waits) }, waits.map((ms, i) => h('i', { class: `w${i}`, style: { 'flex-grow': ms } })))
   }
 
   // The bar is solid where the span itself worked, and pale where it waited for children.
@@ -304,7 +294,7 @@ export function waterfall (on) {
     const stops = []
     let cursor = left
     for (const [start, end] of covered(row)) {
-      const [a, b] = [place(start), place(end)].map((at) => Math.max(left, Math.min(right, at)))
+      const [a, b] = [place(start), place(end)].map((at) => within(left, at, right))
       if (a > cursor) stops.push(`var(--hue) ${share(cursor)} ${share(a)}`)
       stops.push(`var(--pale) ${share(a)} ${share(b)}`)
       cursor = b
@@ -356,16 +346,12 @@ function connect (rows) {
   }
 }
 
-function levelOf ({ line }) {
-  return LEVELS.indexOf(line || 'info')
-}
-
 function failed ({ status }) {
   return status === 'ERROR'
 }
 
 function notesOf (row) {
-  const note = (label, title) => h('span', { class: 'flag', title }, label)
+  const note = (label, title) => h('span.flag', { title }, label)
   const clock = clockText(row, duration)
   return [
     row.repeats !== undefined && note(`${count(row.repeats.count)} ×`, repeatText(row.repeats)),
@@ -386,7 +372,7 @@ export function foldText ({ fold, self, longest }) {
 function spoken (row) {
   if (row.missing) return 'The parent of the spans below was not received'
   if (row.fold !== undefined) return foldText(row)
-  const critical = (row.critical ?? []).reduce((sum, [start, end]) => sum + end - start, 0)
+  const critical = criticalMs(row)
   return [
     `starts at ${duration(row.start)}`,
     `own time ${duration(row.self)}`,
@@ -408,9 +394,9 @@ function rangeOf (rows, durationMs) {
 
 function nameWidth (wrapper, splitter) {
   const set = (percent) => {
-    const width = Math.max(15, Math.min(75, percent))
+    const width = within(15, percent, 75)
     wrapper.style.setProperty('--name', `${width}%`)
-    splitter.setAttribute('aria-valuenow', Math.round(width))
+    splitter.ariaValueNow = Math.round(width)
     return width
   }
   let width = set(Number(remembered(NAME_WIDTH)) || (matchMedia('(max-width: 700px)').matches ? 52 : 36))

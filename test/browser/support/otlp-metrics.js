@@ -7,8 +7,8 @@ const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 
 module.exports = { sendMetrics, shopMetrics, histogram, sum, gauge, STEP_MS }
 
-async function sendMetrics (url, metrics, service = 'shop') {
-  const body = JSON.stringify({ resourceMetrics: [{ resource: { attributes: keyValues({ 'service.name': service }) }, scopeMetrics: [{ scope: { name: 'shop' }, metrics }] }] })
+async function sendMetrics (url, metrics, service = 'shop', scope = 'shop') {
+  const body = JSON.stringify({ resourceMetrics: [{ resource: { attributes: keyValues({ 'service.name': service }) }, scopeMetrics: [{ scope: { name: scope }, metrics }] }] })
   const { status } = await fetch(`${url}/v1/metrics`, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
   if (status !== 200) throw new Error(`the viewer answered ${status}`)
 }
