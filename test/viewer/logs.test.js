@@ -8,7 +8,7 @@ const { test } = require('tap')
 const { opentelemetry: { proto } } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 const { startViewer, spansOf, traceId, spanId, START_MS } = require('./support')
 const { encodeRequest } = require('../support/otlp-encode')
-const { runCommand, runApp, eventually, APP } = require('./command')
+const { runCommand, runApp, eventually, arrived, APP } = require('./command')
 const { runInChild } = require('../support/child')
 const { TraceStore } = require('../../viewer/store/trace-store')
 const { filterOf } = require('../../viewer/store/search')
@@ -296,7 +296,7 @@ test('nothing is said of an app whose logger is off, and OTEL_LOGS_EXPORTER=none
     const quiet = { ...env, LIGHT_TRACE_BLOCKED_LOOP: 'false' } // a busy machine blocks the loop, which would be reported
     const { app, json, kill, exit, text } = await runApp(t, { env: quiet, files: { 'app.js': env.OTEL_LOGS_EXPORTER ? APP.replace("require('fastify')()", "require('fastify')({ logger: true })") : APP } })
     await fetch(`${app}/users/7`)
-    await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    await eventually(() => json('/api/traces'), arrived(1))
     t.match((await json('/api/stats')).lines, { received: 0 })
     kill('SIGTERM')
     await exit
