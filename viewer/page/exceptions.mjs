@@ -2,6 +2,7 @@
 
 import { get, query } from './api.mjs'
 import { button, copy, h, icon, scrolling, viewHead } from './dom.mjs'
+import { onFigures } from './routes.mjs'
 import { spark } from './spark.mjs'
 import { block, clock, count, line, plural } from './text.mjs'
 
@@ -24,31 +25,25 @@ export function exceptionsView ({ app, host, params }) {
   const input = h('input', { type: 'search', placeholder: 'Search exceptions', 'aria-label': 'Search exceptions', autocomplete: 'off', spellcheck: 'false', oninput: typed })
   const selects = { route: select('Route', 'route'), service: select('Service', 'service'), status: select('Status', 'status') }
   let data
-  let loading = false
   let typing
   app.title('Exceptions')
   host.append(viewHead('Exceptions', `One row for each service, type, place and message, ignoring numbers and ids. The bars show the ${Object.keys(app.interval).length > 0 ? 'chosen time' : 'last ten minutes'}.`),
     h('div.tools', null, h('label.search', null, icon('search'), input, h('kbd', { 'aria-hidden': 'true' }, '/')), Object.values(selects), found), body)
   input.value = filter.q
-  load()
+  const changes = onFigures(load)
+  changes('hello')
   return {
     follow: {},
     search: () => { input.focus(); input.select() },
     focus: () => body.focus(),
     close: () => clearTimeout(typing),
-    live: (event) => ['routes', 'hello', 'greeting', 'reset'].includes(event) && load(),
+    live: changes,
     key
   }
 
   async function load () {
-    if (loading) return
-    loading = true
-    try {
-      data = await get('/api/exceptions', app.interval)
-      draw()
-    } finally {
-      loading = false
-    }
+    data = await get('/api/exceptions', app.interval)
+    draw()
   }
 
   function draw () {

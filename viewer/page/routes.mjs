@@ -17,8 +17,9 @@ export function routesView ({ app, host }) {
   const body = scrolling('Routes')
   app.title('Routes')
   host.append(viewHead('Routes', isNarrowed(app) ? 'The stored requests that started in the chosen time.' : 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
-  load()
-  return { follow: {}, live: onFigures(load), focus: () => body.focus() }
+  const changes = onFigures(load)
+  changes('hello')
+  return { follow: {}, live: changes, focus: () => body.focus() }
 
   async function load () {
     data = await get('/api/routes', app.interval)
@@ -135,9 +136,10 @@ export function routeView ({ app, host, params }) {
   const body = scrolling('Route', true)
   body.append(facts, h('h2', null, 'Where the time goes'), fire)
   host.append(viewHead([...nameOf({ route: name }), h('span.path', null, line(service, 60))], '', ['Back to the routes', () => app.go('/routes')]), body)
-  load()
+  const changes = onFigures(load)
+  changes('hello')
   loadFlame()
-  return { follow: {}, live: onFigures(load), key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
+  return { follow: {}, live: changes, key: ({ key }) => key === 'Escape' && (app.go('/routes'), true) }
 
   async function load () {
     const data = await get('/api/routes', app.interval)

@@ -22,6 +22,7 @@ export function servicesView ({ app, host, params }) {
   let data
   let placed
   let shownOnce = false
+  let generation = 0
   let at // the data-key of the item of the map that the keyboard is on
   const narrow = matchMedia('(max-width: 600px)')
   const body = scrolling('Services', true)
@@ -39,10 +40,11 @@ export function servicesView ({ app, host, params }) {
   arrange()
   narrow.addEventListener('change', arrange)
   fill()
-  load()
+  const changes = onFigures(load)
+  changes('hello')
   return {
     follow: {},
-    live: onFigures(load),
+    live: changes,
     close: () => narrow.removeEventListener('change', arrange),
     focus: () => body.focus(),
     search: () => node.focus(),
@@ -55,7 +57,10 @@ export function servicesView ({ app, host, params }) {
   }
 
   async function load () {
-    data = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    const mine = ++generation
+    const answer = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    if (mine !== generation) return // it may be of another choice
+    data = answer
     draw()
   }
 
