@@ -96,7 +96,8 @@ const SUITES = {
     about: "the viewer's page in a real browser, and OpenTelemetry's SDKs that send to it",
     folders: ['test/browser', 'test/senders'],
     prepare: async () => ({ LIGHT_TRACE_CHROMIUM: await chromium(), ...await installSenders() }),
-    timeoutS: 180
+    timeoutS: 600, // a file needs a minute, and five beside much else
+    deadlineMs: 660_000
   },
   site: {
     about: 'the site of the docs: its links, each page in a real browser, the search',

@@ -9,6 +9,7 @@ const fastify = require('fastify')
 const lightTrace = require('..')
 const { collectorFor } = require('./support/collector')
 const { without } = require('./support/features')
+const { listenAnew } = require('./support/new-port')
 const { tracedApp } = require('./support/traced-app')
 
 test('withSpan without a function throws an error that names it, and starts no span', async (t) => {
@@ -141,12 +142,11 @@ test('light-trace/register logs that an app of Fastify 4 is not traced', (t) => 
 })
 
 test('closing an app with a hanging collector logs which option limits the wait', async (t) => {
-  const server = require('node:net').createServer(() => {}).listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
+  const server = require('node:net').createServer(() => {})
   t.teardown(() => server.close())
   const lines = []
   const app = fastify({ logger: { level: 'warn', stream: { write: (line) => lines.push(JSON.parse(line)) } } })
-  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${server.address().port}/v1/traces` }, buffer: { closeTimeoutMs: 50 } })
+  await app.register(lightTrace, { exporter: { url: `http://127.0.0.1:${await listenAnew(server)}/v1/traces` }, buffer: { closeTimeoutMs: 50 } })
   app.get('/', async () => 'ok')
   await app.inject('/')
   await app.close()

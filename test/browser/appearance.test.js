@@ -3,7 +3,7 @@
 // The viewer in light and dark, wide and narrow, and for screen readers.
 
 const { problemsOf } = require('./support/axe')
-const { inBrowser } = require('./support/browser')
+const { inBrowser, styleOf } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
@@ -66,7 +66,7 @@ for (const [size, colorScheme] of [['wide', 'light'], ['wide', 'dark'], ['narrow
 
 inBrowser('the switch changes light to dark, and the browser remembers the choice', async (t, { open }) => {
   const page = await open('/', { colorScheme: 'light' })
-  const shade = () => page.evaluate(() => document.body.computedStyleMap().get('background-color').toString())
+  const shade = (of = page) => styleOf(of.locator('body'), 'background-color')
   const light = await shade()
   await page.getByRole('button', { name: 'Switch to dark' }).click()
   const dark = await shade()
@@ -75,7 +75,7 @@ inBrowser('the switch changes light to dark, and the browser remembers the choic
   await page.reload()
   t.equal(await shade(), dark)
   const other = await open('/', { colorScheme: 'dark' })
-  t.equal(await other.evaluate(() => document.body.computedStyleMap().get('background-color').toString()), dark, 'without a choice it follows the system')
+  t.equal(await shade(other), dark, 'without a choice it follows the system')
 })
 
 inBrowser('what has failed is bold where the system sets the colours', async (t, { send, open, url }) => {

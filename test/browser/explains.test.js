@@ -5,7 +5,7 @@
 const { readFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { problemsOf } = require('./support/axe')
-const { inBrowser, texts } = require('./support/browser')
+const { inBrowser, styleOf, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const HTTP = { 'http.request.method': 'GET', 'http.route': '/items', 'url.path': '/items', 'http.response.status_code': 200 }
@@ -13,7 +13,6 @@ const SLOW = { 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'li
 const REPEATED = { 'light_trace.repeated.shape': 'SELECT items', 'light_trace.repeated.count': 12, 'light_trace.repeated.duration': 0.06 }
 const BLOCKED = { id: 'f00dbabe00000001', role: 'culprit', duration: 0.612 }
 const row = (page, name) => page.locator('.fall .row', { has: page.locator(`.label:text-is("${name}")`) })
-const colour = (locator, property = 'color') => locator.evaluate((element, property) => window.getComputedStyle(element).getPropertyValue(property), property)
 const look = (page, name) => process.env.LIGHT_TRACE_LOOK && page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/${name}.png` })
 
 function requestOf (seed, { ms = 1240, attributes = {}, calls = [], ...rest } = {}) {
@@ -50,7 +49,7 @@ inBrowser('the line above a slow request has its legend on the page, in the word
     const entries = await legend.locator('[title]').evaluateAll((all) => all.map((each) => ({ name: each.childNodes[1].textContent, meaning: each.title })))
     t.same(entries.map(({ name }) => name), ['waiting', 'busy event loop', 'garbage collection', 'not running'])
     for (const { name, meaning } of entries) t.ok(docs.includes(name) && docs.includes(meaning), `${name}: ${meaning}`)
-    for (const kind of [0, 1, 2, 3]) t.equal(await colour(legend.locator(`.w${kind}`), 'background-color'), await colour(page.locator(`.waits .w${kind}`), 'background-color'), `the colour of w${kind}`)
+    for (const kind of [0, 1, 2, 3]) t.equal(await styleOf(legend.locator(`.w${kind}`), 'background-color'), await styleOf(page.locator(`.waits .w${kind}`), 'background-color'), `the colour of w${kind}`)
     await look(page, `slow-${size}`)
   }
   const page = await open(`/traces/${fast.traceId}`)
@@ -125,8 +124,8 @@ inBrowser('red means failed and nothing else', async (t, { send, open, url }) =>
     await page.locator('.fall .row').first().click()
     await page.locator('.exception').waitFor()
     await look(page, `conflict-${colorScheme}`)
-    const ink = await colour(page.locator('body'))
-    for (const type of ['int', 'double', 'bool']) t.equal(await colour(page.locator(`.v-${type} .value`).first()), ink, `${type}: only links have the colour of links`)
+    const ink = await styleOf(page.locator('body'))
+    for (const type of ['int', 'double', 'bool']) t.equal(await styleOf(page.locator(`.v-${type} .value`).first()), ink, `${type}: only links have the colour of links`)
     await page.goto(`${url}/compare?a=${conflict.traceId}&b=${odd.traceId}`)
     await page.locator('.compare .row').first().waitFor()
     t.same(await redIn(page), [], 'a comparison')
@@ -164,26 +163,37 @@ inBrowser('on a narrow page a failed row keeps its method and its reason', async
     const page = await open('/', { size: 'narrow', colorScheme })
     await page.setViewportSize({ width: 380, height: 720 })
     await page.locator('.row.failed').nth(1).waitFor()
-    for (const each of await page.locator('.row.failed').all()) {
-      t.ok(await each.locator('.method').isVisible())
-      t.ok(await each.locator('.why').isVisible())
-      const [why, time, flags, box] = await Promise.all(['.why', '.time', '.flags', '.what'].map((name) => each.locator(name).boundingBox()))
+    for (const { hasMethod, hasReason, why, time, flags, what, textStart, timeEnd } of await page.locator('.row.failed').evaluateAll(placesIn)) {
+      t.ok(hasMethod)
+      t.ok(hasReason)
       t.ok(why.width > 60, `${why.width} pixels of the reason`)
-      const text = await each.locator('.why').evaluate((element) => { const range = document.createRange(); range.selectNodeContents(element); return range.getBoundingClientRect().left })
-      const timeEnd = await each.locator('.time').evaluate((element) => { const range = document.createRange(); range.selectNodeContents(element); return range.getBoundingClientRect().right })
-      t.ok(text >= timeEnd, 'beside the time')
-      t.ok(flags === null || flags.width === 0 || why.x + why.width <= flags.x + 1, 'before the notes')
-      t.ok(why.y >= time.y - 4 && box !== null, 'in the second line')
+      t.ok(textStart >= timeEnd, 'beside the time')
+      t.ok(flags.width === 0 || why.x + why.width <= flags.x + 1, 'before the notes')
+      t.ok(why.y >= time.y - 4 && what.width > 0, 'in the second line')
     }
     await look(page, `narrow-${colorScheme}`)
   }
 })
 
+// In the browser: where the parts of each row are.
+function placesIn (rows) {
+  return rows.map((row) => {
+    const [why, time, flags, what] = ['.why', '.time', '.flags', '.what'].map((name) => row.querySelector(name).getBoundingClientRect().toJSON())
+    const textIn = (name) => {
+      const range = document.createRange()
+      range.selectNodeContents(row.querySelector(name))
+      return range.getBoundingClientRect()
+    }
+    const [hasMethod, hasReason] = ['.method', '.why'].map((name) => row.querySelector(name).checkVisibility())
+    return { hasMethod, hasReason, why, time, flags, what, textStart: textIn('.why').left, timeEnd: textIn('.time').right }
+  })
+}
+
 inBrowser('a trace that is not here has no buttons that do nothing', async (t, { send, open }) => {
   const { traceId, body } = requestOf(211)
   const page = await open(`/traces/${traceId}`, { expectErrors: true })
   await page.getByText('This trace is not here').waitFor()
-  t.same((await Promise.all((await page.locator('#main').locator('a, button, input, select').all()).map(async (each) => await each.isVisible() ? each.textContent() : null))).filter((text) => text !== null), ['All requests'])
+  t.same(await page.locator('#main').locator('a, button, input, select').evaluateAll((all) => all.filter((each) => each.checkVisibility()).map((each) => each.textContent)), ['All requests'])
   for (const key of ['c', 'e', 'z', '/', 'ArrowDown']) await page.keyboard.press(key)
   await look(page, 'unknown')
   await send(body)

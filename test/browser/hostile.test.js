@@ -2,7 +2,7 @@
 
 // Data that no correct sender writes. Every view shows it, as text and within limits.
 
-const { inBrowser, texts } = require('./support/browser')
+const { boxOf, inBrowser, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const { HOSTILE } = traces
@@ -69,7 +69,7 @@ inBrowser('a clock that is three hours off is corrected, and a span that ends be
   await page.locator('.fall .row').nth(3).waitFor()
   t.match(await page.locator('.flag').allTextContents(), ['clock +3 h 0 m'])
   t.match(await page.locator('.facts').textContent(), 'Duration80.0 ms')
-  const [call, there] = await Promise.all([1, 2].map((nth) => page.locator('.fall .row .bar').nth(nth).boundingBox()))
+  const [call, there] = await Promise.all([1, 2].map((nth) => boxOf(page.locator('.fall .row .bar').nth(nth))))
   t.ok(there.x >= call.x && there.x + there.width <= call.x + call.width + 1, 'it is drawn inside its caller')
   await page.locator('.fall .row').nth(2).click()
   await page.locator('.panel').getByText('the clock of this service differs').waitFor()
@@ -100,7 +100,7 @@ inBrowser('a trace of three thousand levels is shown to its last level', async (
   await page.locator('.fall .row').nth(10).waitFor()
   await page.keyboard.press('End')
   await page.locator('.row[aria-level="3000"]').waitFor()
-  const { width } = await page.locator('.row[aria-level="3000"] .label').boundingBox()
+  const { width } = await boxOf(page.locator('.row[aria-level="3000"] .label'))
   t.ok(width > 50, 'the name is still visible')
 })
 

@@ -2,7 +2,7 @@
 
 // Log lines: below their spans, and as a live list.
 
-const { inBrowser, texts } = require('./support/browser')
+const { inBrowser, styleOf, texts } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
@@ -31,7 +31,7 @@ inBrowser('log lines are listed below their span, by time, in the colour of thei
   await page.locator('.fall .row.line').nth(2).waitFor()
   t.same(await texts(page, '.fall .row .label'), ['POST /orders', 'incoming', 'preHandler authenticate', 'redis GET session', 'handler', 'postgresql SELECT items', (await texts(page, '.fall .row .label'))[6], 'render', 'no stock', 'answered late'])
   t.match(await page.locator('.row.line').first().textContent(), /^debug\+500 µsincominguser=ann$/)
-  const colour = (level) => page.locator(`.l-${level}`).first().evaluate((element) => element.computedStyleMap().get('color').toString())
+  const colour = (level) => styleOf(page.locator(`.l-${level}`).first())
   t.equal(new Set([await colour('debug'), await colour('warn'), await colour('error')]).size, 3)
   await page.getByLabel('Level').selectOption('warn')
   t.same(await lineRows(page), ['no stock', 'answered late'])

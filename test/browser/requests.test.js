@@ -2,7 +2,7 @@
 
 // The list of requests: live, the last failures first, filtered, and with the keyboard.
 
-const { inBrowser, rows } = require('./support/browser')
+const { boxOf, inBrowser, rows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(23)
@@ -12,6 +12,11 @@ const INVOICE = { method: 'GET', route: '/orders/:id/invoice', path: () => '/ord
 
 function request (route, fail = false, index = 0) {
   return traces.request({ made, route, fail, slow: 1, index })
+}
+
+// The page loads its requests when it is opened, and once more when it is connected: that drops older ones and those that wait.
+function loadedTwice (page) {
+  return page.waitForFunction(() => window.performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/api/traces?limit=500')).length > 1)
 }
 
 inBrowser('an empty viewer explains how to fill it, and fills by itself', async (t, { send, open, url }) => {
@@ -135,7 +140,7 @@ inBrowser('the server filters, and the filter is kept in the URL', async (t, { s
 inBrowser('requests that arrive while paused wait', async (t, { send, open }) => {
   await send(request(PRODUCTS))
   const page = await open('/')
-  await page.locator('.row').first().waitFor()
+  await loadedTwice(page)
   await page.locator('.grid').focus()
   await page.keyboard.press('p')
   await page.getByRole('button', { name: 'Resume' }).waitFor()
@@ -189,7 +194,7 @@ inBrowser('of thousands of requests the page holds the newest, renders the visib
   }))
   await send(traces.otlp({ many: spans }))
   const page = await open('/')
-  await page.locator('.row').first().waitFor()
+  await loadedTwice(page)
   t.equal(await page.locator('.grid').getAttribute('aria-rowcount'), '501')
   t.ok(await page.locator('.row').count() < 60, 'only visible rows are rendered')
   await page.getByRole('button', { name: 'Load older requests' }).click()
@@ -233,7 +238,8 @@ inBrowser('a click works while requests keep coming', async (t, { send, open }) 
   const page = await open('/')
   const row = page.locator('.row.failed')
   await row.waitFor()
-  const { x, y } = await row.boundingBox()
+  await page.locator('.overview canvas').waitFor() // it moves the rows down
+  const { x, y } = await boxOf(row)
   await page.mouse.move(x + 300, y + 10)
   await page.mouse.down()
   const live = await open('/') // shows that the viewer has sent them to the pages

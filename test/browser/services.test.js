@@ -3,7 +3,7 @@
 // The map of services in a browser: what is drawn, its keys, its tables, and where it leads.
 
 const { problemsOf } = require('./support/axe')
-const { inBrowser, texts } = require('./support/browser')
+const { inBrowser, shows, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(77)
@@ -39,8 +39,7 @@ inBrowser('the map shows who calls whom, and follows what arrives', async (t, { 
   await send(request().body)
   await page.locator('.node').nth(3).waitFor()
   t.same((await texts(page, '.node bdi')).sort(), ['clients', 'db/shop', 'shop', 'stock'])
-  const left = (name) => page.locator('.node', { hasText: name }).evaluate((node) => node.offsetLeft)
-  const places = [await left('clients'), await left('stock'), await left('postgresql')]
+  const places = await page.locator('.node').evaluateAll((nodes) => ['clients', 'stock', 'postgresql'].map((name) => nodes.find((node) => node.textContent.includes(name)).offsetLeft))
   t.same(places, places.toSorted((a, b) => a - b), 'from left to right')
   t.equal(await page.locator('.edge-line').count(), 3)
   t.equal(await page.locator('.edge-line.bad, .edge .bad').count(), 0, 'nothing is red')
@@ -106,6 +105,23 @@ inBrowser('what a service depends on, and what depends on it, in the address', a
   await page.waitForFunction(() => document.querySelectorAll('.node').length > 5)
   await page.getByLabel('Only what belongs to').selectOption('')
   await page.waitForFunction(() => document.querySelectorAll('.node').length === 7)
+})
+
+inBrowser('what is chosen stays, if an answer comes that was asked for before', async (t, { send, open }) => {
+  await send(request().body, request({ from: 'web', to: 'shop' }).body)
+  const page = await open('/services?node=service%3Astock')
+  await page.locator('.node').nth(4).waitFor()
+  const held = []
+  await page.route(/\/api\/services\?layout=/, (route) => held.push(route)) // everything
+  await send(request().body)
+  await shows(t, () => held.length, 1)
+  await page.locator('.panel').getByRole('button', { name: 'What it depends on' }).click()
+  await page.waitForFunction(() => document.querySelectorAll('.node').length === 2)
+  const answered = page.waitForResponse(/\/api\/services\?layout=/)
+  await held[0].continue()
+  await (await answered).finished()
+  await page.evaluate(() => new Promise((resolve) => window.requestAnimationFrame(() => setTimeout(resolve))))
+  t.equal(await page.locator('.node').count(), 2)
 })
 
 inBrowser('tables say the same; on a narrow screen they come first', async (t, { send, open }) => {

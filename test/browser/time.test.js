@@ -3,11 +3,12 @@
 // Conditions as chips, the overview of requests over time, and the time interval that narrows every page.
 
 const { problemsOf } = require('./support/axe')
-const { inBrowser, rows, texts } = require('./support/browser')
+const { boxOf, inBrowser, rows, texts } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
 const SECOND = 1000
+const MOMENT = String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:` // with the date, if it was before midnight
 const HOSTILE = '<img src=x onerror="window.hacked=1"> \\ \u202e名前'
 
 const made = traces.ids(45)
@@ -50,7 +51,7 @@ async function type (page, text) {
 async function plotOf (page) {
   const plot = page.locator('.overview .u-over')
   await plot.waitFor()
-  return plot.boundingBox()
+  return boxOf(plot)
 }
 
 inBrowser('a typed condition becomes a chip: by keyboard, in the address, for requests and for log lines', async (t, viewer) => {
@@ -108,7 +109,7 @@ inBrowser('the field explains conditions, says what is wrong with one, and searc
   await listed(page, 20)
   await page.keyboard.press('/')
   await page.locator('.hint').getByText('duration > 100ms').waitFor()
-  await page.keyboard.type('duration > fast')
+  await page.keyboard.insertText('duration > fast') // at once: a pause after a word would search for it
   await page.keyboard.press('Enter')
   await page.getByRole('alert').getByText('duration is compared with a time').waitFor()
   t.equal(await page.locator('#search').getAttribute('aria-invalid'), '')
@@ -154,7 +155,7 @@ inBrowser('an interval is brushed with the mouse, narrows every page and is in e
   await page.waitForFunction(() => /^(?:8|9|10|11) requests/.test(document.querySelector('main .tools .quiet')?.textContent))
   const narrowed = search(page)
   const held = await page.locator('.requests .row:not(.group)').count()
-  await page.getByRole('button', { name: /^Time interval: \d\d:/ }).waitFor()
+  await page.getByRole('button', { name: new RegExp(`^Time interval: ${MOMENT}`) }).waitFor()
 
   await page.keyboard.press('2')
   await page.locator('tbody tr').first().waitFor()
@@ -239,7 +240,7 @@ inBrowser('the control: the last minutes, times of one\'s own, and what an addre
   await page.getByLabel('To', { exact: true }).fill('')
   await page.getByRole('button', { name: 'Apply' }).click()
   await page.waitForURL(/\?from=\d+$/)
-  await page.getByRole('button', { name: /^Time interval: From \d\d:/ }).click()
+  await page.getByRole('button', { name: new RegExp(`^Time interval: From ${MOMENT}`) }).click()
   await page.getByRole('button', { name: 'All time' }).click()
   await listed(page, 23)
   t.equal(search(page), '')

@@ -3,7 +3,7 @@
 // The view of a trace: its waterfall, the panel beside it, and spans that arrive late.
 
 const { readFileSync } = require('node:fs')
-const { inBrowser, rows, texts } = require('./support/browser')
+const { boxOf, inBrowser, rows, shows, styleOf, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const USERS = { method: 'GET', route: '/users/:id', path: () => '/users/7', base: 7 }
@@ -19,7 +19,7 @@ const names = async (page) => (await texts(page, '.fall .row .label')).map(anyIt
 const anyItem = (name) => name.replace(/items\/\d+$/, 'items/7')
 const row = (page, name) => page.locator('.fall .row', { has: page.locator(`.label:text-is("${name}")`) })
 const spoken = (page, name) => row(page, name).locator('.track').getAttribute('aria-label')
-const boxOf = (page, selector) => page.locator(selector).first().boundingBox()
+const firstBox = (page, selector) => boxOf(page.locator(selector).first())
 
 inBrowser('the waterfall shows times, own time, the critical path, events and failures', async (t, { send, open }) => {
   const { traceId, body } = order({ fail: true })
@@ -33,8 +33,8 @@ inBrowser('the waterfall shows times, own time, the critical path, events and fa
   t.notMatch(await spoken(page, 'render'), /critical/, 'it ran in parallel with the slower call')
   t.equal(await page.locator('.event.bad').count(), 1)
   t.ok(await row(page, 'postgresql SELECT items').locator('.path').count() === 1)
-  t.match(await row(page, 'handler').locator('.bar').evaluate((bar) => bar.computedStyleMap().get('background-image').toString()), /linear-gradient/, 'it is pale while it waits for its children')
-  const [root, handler] = [await boxOf(page, '.row:nth-child(1) .bar'), await row(page, 'handler').locator('.bar').boundingBox()]
+  t.match(await styleOf(row(page, 'handler').locator('.bar'), 'background-image'), /linear-gradient/, 'it is pale while it waits for its children')
+  const [root, handler] = [await firstBox(page, '.row:nth-child(1) .bar'), await boxOf(row(page, 'handler').locator('.bar'))]
   t.ok(handler.x > root.x && handler.x + handler.width < root.x + root.width, 'a child is drawn inside its parent')
 })
 
@@ -53,7 +53,7 @@ inBrowser('a slow request shows its waiting times in its bar, its panel and its 
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').nth(1).waitFor()
   t.match(await spoken(page, 'GET /report'), /waiting 310 ms, busy event loop 790 ms, garbage collection 105 ms, not running 35\.0 ms/)
-  const [bar, ...parts] = await Promise.all(['.bar', '.waits', '.waits .w0', '.waits .w1'].map((name) => row(page, 'GET /report').locator(name).boundingBox()))
+  const [bar, ...parts] = await Promise.all(['.bar', '.waits', '.waits .w0', '.waits .w1'].map((name) => boxOf(row(page, 'GET /report').locator(name))))
   t.ok(Math.abs(parts[0].width - bar.width) < 1, 'as long as the bar')
   t.ok(Math.abs(parts[2].width / parts[1].width - 790 / 310) < 0.1, 'each part is as long as its time')
   t.equal(await row(page, 'load').locator('.waits').count(), 0)
@@ -158,13 +158,13 @@ inBrowser('the keyboard collapses, expands, finds the next error, zooms, searche
   t.match(page.url(), /\?span=[0-9a-f]{16}$/)
   await page.keyboard.press('ArrowUp')
   await page.locator('.panel h2').getByText('SELECT items').waitFor()
-  const before = (await boxOf(page, '.row[aria-selected=true] .bar')).width
+  const before = (await firstBox(page, '.row[aria-selected=true] .bar')).width
   await page.keyboard.press('z')
-  t.ok((await boxOf(page, '.row[aria-selected=true] .bar')).width > before * 2, 'zoomed to the span')
+  t.ok((await firstBox(page, '.row[aria-selected=true] .bar')).width > before * 2, 'zoomed to the span')
   await page.keyboard.press('Escape')
   await page.locator('.panel').waitFor({ state: 'hidden' })
   await page.keyboard.press('Escape')
-  t.ok(Math.abs((await boxOf(page, '.row[aria-selected=true] .bar')).width - before) < before, 'zoomed out')
+  t.ok(Math.abs((await firstBox(page, '.row[aria-selected=true] .bar')).width - before) < before, 'zoomed out')
 
   await page.keyboard.press('/')
   await page.keyboard.type('sele')
@@ -284,6 +284,20 @@ inBrowser('of 10,000 spans only the visible ones are rendered, and all can be re
   t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), 'page 3', 'collapsed spans are expanded for a match')
 })
 
+inBrowser('the span in the address is opened, also if a large trace is loaded again before all of it is here', async (t, { send, open, url }) => {
+  const { traceId, body } = traces.bigTrace()
+  await send(body)
+  const { id, name } = (await (await fetch(`${url}/api/traces/${traceId}/rows`)).json()).rows[7000]
+  const page = await open('/')
+  const held = []
+  await page.route(/\/rows$/, (route) => held.length < 2 ? held.push(route) : route.continue())
+  await page.goto(`${url}/traces/${traceId}?span=${id}`)
+  await shows(t, () => held.length, 2)
+  for (const route of held) await route.continue()
+  await page.locator('.panel h2').waitFor()
+  t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), name)
+})
+
 inBrowser('a trace is drawn from the data in the page, and only the rest of a large one is requested', async (t, { send, open, url }) => {
   const small = order()
   const large = traces.bigTrace()
@@ -319,7 +333,7 @@ inBrowser('the name column can be resized by keyboard and mouse, and keeps its w
   await splitter.focus()
   await page.keyboard.press('ArrowRight')
   t.equal(await width(), before + 2)
-  const box = await splitter.boundingBox()
+  const box = await boxOf(splitter)
   await page.mouse.move(box.x + 4, box.y + 100)
   await page.mouse.down()
   await page.mouse.move(box.x + 120, box.y + 100)
@@ -338,8 +352,8 @@ inBrowser('dragging over the ruler zooms', async (t, { send, open }) => {
   await send(traces.request({ made, traceId, route: USERS, fail: false, slow: 1 }))
   const page = await open(`/traces/${traceId}`)
   await page.locator('.fall .row').first().waitFor()
-  const before = (await boxOf(page, '.row .bar')).width
-  const { x, y, width } = await boxOf(page, '.ruler')
+  const before = (await firstBox(page, '.row .bar')).width
+  const { x, y, width } = await firstBox(page, '.ruler')
   await page.mouse.move(x + width * 0.2, y + 10)
   await page.mouse.down()
   await page.mouse.move(x + width * 0.4, y + 10)

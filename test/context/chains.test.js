@@ -11,7 +11,8 @@ setTimeout(120_000)
 const BYTES_MAX = 8 // per round. V8's count varies by one byte, and by half a megabyte in total if requests are injected
 
 test('a span or value that the next step replaces is not kept alive', async (t) => {
-  const child = runInChild(t, async ({ Fastify, lightTrace, say }, hasJobs) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }, hasJobs) => {
+    const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { context, createContextKey, propagation, trace } = require('@opentelemetry/api')
     const KEY = createContextKey('cursor')
     const tracer = trace.getTracer('steps')
@@ -42,21 +43,19 @@ test('a span or value that the next step replaces is not kept alive', async (t) 
       }
     }
 
-    const inUse = () => {
-      global.gc()
-      global.gc()
-      return process.memoryUsage().heapUsed
-    }
-
     /** The bytes that each of 50,000 rounds keeps alive, measured in the last one, whose context derives from all others. */
     const keptBy = (step) => new Promise((resolve) => {
       let round = 0
       let before
       const next = () => {
-        if (round === 10_000) before = inUse()
-        if (round === 50_000) return resolve((inUse() - before) / 40_000)
-        round++
-        setImmediate(step, next)
+        if (++round === 10_000) measure((bytes) => { before = bytes })
+        else if (round === 50_000) measure((bytes) => resolve((bytes - before) / 40_000))
+        else setImmediate(step, next)
+      }
+      // The steps are synchronous, and so is `next`.
+      const measure = async (take) => {
+        take(await bytesInUse())
+        if (round < 50_000) setImmediate(step, next)
       }
       next()
     })
@@ -81,7 +80,7 @@ test('a span or value that the next step replaces is not kept alive', async (t) 
       }
     }
     await app.close()
-  }, { args: [!without('jobs')], nodeArgs: ['--expose-gc'], killAfterMs: 100_000 })
+  }, { args: [!without('jobs')], killAfterMs: 100_000 })
   const { said, stderr } = await child.exit
   t.equal(stderr, '')
   t.equal(said.length, without('jobs') ? 11 : 17)
@@ -89,7 +88,8 @@ test('a span or value that the next step replaces is not kept alive', async (t) 
 })
 
 test('an injected request keeps nothing of its caller alive, with another context manager registered', { skip: without('sdk') }, async (t) => {
-  const child = runInChild(t, async ({ Fastify, lightTrace, say }) => {
+  const child = runInChild(t, async ({ Fastify, lightTrace, say, root }) => {
+    const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { AsyncLocalStorage } = require('node:async_hooks')
     const { context, ROOT_CONTEXT, createContextKey } = require('@opentelemetry/api')
     const storage = new AsyncLocalStorage()
@@ -105,19 +105,10 @@ test('an injected request keeps nothing of its caller alive, with another contex
     await app.register(lightTrace, { exporter: 'none' })
     let round = 0
     let before
-    const inUse = async () => {
-      let least = Infinity
-      for (let i = 0; i < 4; i++) {
-        await new Promise((resolve) => setImmediate(resolve)) // the last requests have not ended yet
-        global.gc()
-        least = Math.min(least, process.memoryUsage().heapUsed)
-      }
-      return least
-    }
     app.get('/', async (request) => {
-      if (round === 2_000) before = await inUse()
+      if (round === 2_000) before = await bytesInUse()
       if (round++ === 8_000) {
-        say({ bytes: (await inUse() - before) / 6_000, before: context.active().getValue(KEY) })
+        say({ bytes: (await bytesInUse() - before) / 6_000, before: context.active().getValue(KEY) })
         await app.close()
         process.exit()
       }
@@ -126,7 +117,7 @@ test('an injected request keeps nothing of its caller alive, with another contex
       })
     })
     app.inject('/')
-  }, { nodeArgs: ['--expose-gc'], killAfterMs: 100_000 })
+  }, { killAfterMs: 100_000 })
   const { said: [said], stderr } = await child.exit
   t.equal(stderr, '')
   t.ok(said.bytes < 200, `${said.bytes} bytes a request`)

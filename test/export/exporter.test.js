@@ -5,7 +5,7 @@ const zlib = require('node:zlib')
 const dc = require('node:diagnostics_channel')
 const net = require('node:net')
 const { AsyncLocalStorage } = require('node:async_hooks')
-const { once } = require('node:events')
+const { listenAnew } = require('../support/new-port')
 const { startSink } = require('../support/otlp-sink')
 const { startExporter, idOf, prefix: testPrefix } = require('../support/chunk-writer')
 
@@ -251,10 +251,8 @@ test('an export on the wire is one HTTP/1.1 request', async (t) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const host = `127.0.0.1:${await listenAnew(server)}`
   t.teardown(() => server.close())
-  const host = `127.0.0.1:${server.address().port}`
   const headers = { 'x-api-key': 'caf\u00e9', 'user-agent': 'somebody else' }
   const plain = startExporter(t, { url: `http://${host}/v1/traces?a=b%20c#hash`, exporter: { headers } })
   plain.write(1)

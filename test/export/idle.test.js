@@ -4,15 +4,11 @@
 
 const { once } = require('node:events')
 const net = require('node:net')
-const { setImmediate } = require('node:timers/promises')
-const v8 = require('node:v8')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { bytesInUse } = require('../support/bytes-in-use')
 const { startFakeCollector } = require('../support/fake-collector')
-
-v8.setFlagsFromString('--expose-gc')
-const gc = require('node:vm').runInNewContext('gc')
 
 const MIB = 1024 * 1024
 const CONNECTIONS = 100
@@ -38,9 +34,9 @@ test('an idle connection keeps no attributes, exceptions or links of a delivered
     sockets.push(socket)
   }
   await ask()
-  const before = await heapBytes(app)
+  const before = await bytesAfterFlush(app)
   for (let i = 0; i < CONNECTIONS; i++) await ask()
-  const held = await heapBytes(app) - before
+  const held = await bytesAfterFlush(app) - before
   t.equal(app.lightTrace.stats().spans.delivered, 1 + CONNECTIONS)
   t.ok(held < 4 * MIB, `${held} bytes`)
 })
@@ -50,13 +46,7 @@ function text () {
   return Buffer.alloc(60_000, `${number++}_`).toString('latin1')
 }
 
-async function heapBytes (app) {
+async function bytesAfterFlush (app) {
   await app.lightTrace.flush()
-  let least = Infinity
-  for (let i = 0; i < 10; i++) {
-    gc()
-    least = Math.min(least, process.memoryUsage().heapUsed)
-    await setImmediate()
-  }
-  return least
+  return bytesInUse()
 }

@@ -22,7 +22,8 @@ const DISTINCT = IS_LONG ? 100_000 : 10_000
 const OUTAGE_SPANS = IS_LONG ? 10_000_000 : 1_000_000
 
 // An app in a separate process that reports its heap.
-async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
+async function observedApp ({ Fastify, lightTrace, say, root }, url, options = {}) {
+  const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(lightTrace, { exporter: { url }, ...options })
   const watched = []
@@ -36,12 +37,8 @@ async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
   app.get('/late', (request, reply) => { reply.raw.once('close', () => reply.send('too late')) })
   app.get('/never', () => {})
   app.get('/state', async () => {
-    for (let i = 0; i < 3; i++) {
-      await new Promise((resolve) => setImmediate(resolve)) // a dereferenced WeakRef keeps its target until the end of the turn
-      global.gc()
-    }
     return {
-      heap: process.memoryUsage().heapUsed,
+      heap: await bytesInUse(),
       alive: watched.filter((ref) => ref.deref() !== undefined).length,
       watched: watched.length,
       timers: process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length,
@@ -53,7 +50,7 @@ async function observedApp ({ Fastify, lightTrace, say }, url, options = {}) {
 }
 
 async function startObservedApp (t, args) {
-  const child = runInChild(t, observedApp, { args, nodeArgs: ['--expose-gc'], killAfterMs: 240_000 })
+  const child = runInChild(t, observedApp, { args, killAfterMs: 240_000 })
   const port = await child.said()
   t.teardown(() => child.kill('SIGKILL'))
   return { port, state: async () => (await fetch(`http://127.0.0.1:${port}/state`)).json() }
@@ -66,7 +63,8 @@ function get (path, headers = '') {
 // L16
 test('apps that are registered, used and closed one after the other leave nothing behind', async (t) => {
   const collector = await startFakeCollector(t)
-  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say }, url, rounds) => {
+  const { code, said, stderr } = await runInChild(t, async ({ Fastify, lightTrace, say, root }, url, rounds) => {
+    const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const round = async () => {
       const app = Fastify()
       await app.register(lightTrace, { exporter: { url } })
@@ -74,20 +72,17 @@ test('apps that are registered, used and closed one after the other leave nothin
       await app.close()
       return app.lightTrace.stats().spans.delivered
     }
-    const state = () => {
-      global.gc()
-      return {
-        listeners: process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0),
-        resources: process.getActiveResourcesInfo().length,
-        heap: process.memoryUsage().heapUsed
-      }
-    }
+    const state = async () => ({
+      heap: await bytesInUse(),
+      listeners: process.eventNames().reduce((sum, name) => sum + process.listenerCount(name), 0),
+      resources: process.getActiveResourcesInfo().length
+    })
     for (let i = 0; i < rounds / 5; i++) await round()
-    const before = state()
+    const before = await state()
     let delivered = 0
     for (let i = 0; i < rounds; i++) delivered += await round()
-    say({ before, after: state(), delivered })
-  }, { args: [collector.url, ROUNDS], nodeArgs: ['--expose-gc'], killAfterMs: 120_000 }).exit
+    say({ before, after: await state(), delivered })
+  }, { args: [collector.url, ROUNDS], killAfterMs: 120_000 }).exit
   t.equal(code, 0)
   t.equal(stderr, '')
   const [{ before, after, delivered }] = said

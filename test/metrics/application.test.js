@@ -252,10 +252,9 @@ test('a garbage collection is counted by its kind', async (t) => {
   const { openRuntimeMetrics } = require('../../lib/features/metrics/runtime-metrics')
   const { newRegistry, newMeter } = require('./support')
   const { snapshot } = require('../../lib/features/metrics/app-metrics')
-  require('node:v8').setFlagsFromString('--expose-gc')
   const registry = newRegistry()
   const close = openRuntimeMetrics(newMeter(registry))
-  const gc = require('node:vm').runInNewContext('gc')
+  const { gc } = require('../support/bytes-in-use')
   for (let i = 0; i < 3; i++) gc()
   const majors = () => snapshot(registry.scopes()).find(({ name }) => name === 'v8js.gc.duration')?.points
     .find(({ attributes }) => attributes['v8js.gc.type'] === 'major')?.count ?? 0

@@ -249,8 +249,7 @@ test('HTTP/1.0, injected and pipelined requests count', async (t) => {
 })
 
 test('an ended request is not kept, even on an open connection', async (t) => {
-  require('node:v8').setFlagsFromString('--expose-gc')
-  const gc = require('node:vm').runInNewContext('gc')
+  const { gc } = require('../support/bytes-in-use')
   const requests = []
   const { origin } = await measuredApp(t, {}, (app) => {
     app.get('/kept', async (request) => {

@@ -4,11 +4,11 @@
 // Feature: sdk
 
 const http = require('node:http')
-const { once } = require('node:events')
 const { test } = require('tap')
 const { BatchSpanProcessor, InMemorySpanExporter, BasicTracerProvider } = require('@opentelemetry/sdk-trace-base')
 const { testing } = require('../support/collector')
 const { without } = require('../support/features')
+const { listenAnew } = require('../support/new-port')
 const { startSink } = require('../support/otlp-sink')
 const { startMetricSink } = require('../support/metric-sink')
 const { tracedApp } = require('../support/traced-app')
@@ -106,11 +106,10 @@ test('processors that throw, reject or hang affect neither a span nor the close'
 })
 
 test('neither a hanging processor nor a hanging collector blocks a flush', async (t) => {
-  const server = http.createServer(() => {}).listen(0, '127.0.0.1') // never answers
-  await once(server, 'listening')
+  const server = http.createServer(() => {}) // never answers
   t.teardown(() => { server.closeAllConnections(); server.close() })
   const hanging = { onStart () {}, onEnd () {}, forceFlush: () => new Promise(() => {}), shutdown: () => new Promise(() => {}) }
-  const { app } = await besideApp(t, { trace: { closeTimeoutMs: 50, spanProcessors: [hanging], exporter: { url: `http://127.0.0.1:${server.address().port}` } } })
+  const { app } = await besideApp(t, { trace: { closeTimeoutMs: 50, spanProcessors: [hanging], exporter: { url: `http://127.0.0.1:${await listenAnew(server)}` } } })
   await app.inject('/')
   await app.lightTrace.flush({ timeoutMs: 10 })
   await app.close()

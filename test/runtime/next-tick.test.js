@@ -3,12 +3,8 @@
 // The effect of this code only shows in the bench: the row "one record of process.nextTick kept".
 
 const { test } = require('tap')
-const v8 = require('node:v8')
-const vm = require('node:vm')
 const asyncHooks = require('node:async_hooks')
-
-v8.setFlagsFromString('--expose-gc')
-const gc = vm.runInNewContext('gc')
+const { gc } = require('../support/bytes-in-use')
 
 // Loads a fresh copy of the module, and records what it is given.
 function load (t) {

@@ -4,11 +4,11 @@
 // Feature: serverless
 
 const http = require('node:http')
-const { once } = require('node:events')
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
 const { without } = require('../support/features')
+const { listenAnew } = require('../support/new-port')
 const { startSink } = require('../support/otlp-sink')
 const { tracedApp } = require('../support/traced-app')
 
@@ -64,9 +64,8 @@ test('spans and metrics are sent in parallel, and neither waits for the other\'s
   const collector = http.createServer((request, response) => {
     request.resume()
     if (answers.push(response) === 2) for (const each of answers) each.end()
-  }).listen(0, '127.0.0.1')
-  await once(collector, 'listening')
-  const url = `http://127.0.0.1:${collector.address().port}/v1/traces`
+  })
+  const url = `http://127.0.0.1:${await listenAnew(collector)}/v1/traces`
   const app = Fastify()
   t.teardown(async () => {
     collector.closeAllConnections()

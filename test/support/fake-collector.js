@@ -19,6 +19,7 @@ module.exports = { startFakeCollector }
 const http = require('node:http')
 const https = require('node:https')
 const { once } = require('node:events')
+const { listenAnew } = require('./new-port')
 const { decodeSpans } = require('./otlp-decode')
 const { opentelemetry } = require('@opentelemetry/otlp-transformer/build/src/generated/root')
 
@@ -75,9 +76,7 @@ class FakeCollector {
       socket.on('error', () => {})
     })
     this.#server.on('tlsClientError', () => {})
-    this.#server.listen(this.#port, this.#options.host ?? '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = this.#server.address().port
+    this.#port = await listenAnew(this.#server, { port: this.#port, host: this.#options.host })
   }
 
   async down () {

@@ -10,7 +10,7 @@ module.exports = { startMetricSink }
 
 const http = require('node:http')
 const zlib = require('node:zlib')
-const { once } = require('node:events')
+const { listenAnew } = require('./new-port')
 const { decodeMetrics } = require('./metric-decode')
 const { decodeSpans } = require('./otlp-decode')
 const { decodeLogs } = require('./log-decode')
@@ -41,9 +41,7 @@ class MetricSink {
   async up () {
     this.#server = http.createServer((request, response) => this.#take(request, response))
     this.#server.on('connection', () => { this.connections++ })
-    this.#server.listen(this.#port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = this.#server.address().port
+    this.#port = await listenAnew(this.#server, { port: this.#port })
   }
 
   async down () {

@@ -6,8 +6,8 @@
 module.exports = { startSink }
 
 const http = require('node:http')
-const { once } = require('node:events')
 const zlib = require('node:zlib')
+const { listenAnew } = require('./new-port')
 const { decodeSpans } = require('./otlp-decode')
 
 /**
@@ -42,9 +42,7 @@ class Sink {
   })
 
   async listen () {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.url = `http://127.0.0.1:${this.#server.address().port}/v1/traces`
+    this.url = `http://127.0.0.1:${await listenAnew(this.#server)}/v1/traces`
   }
 
   unref () { this.#server.unref() }

@@ -12,6 +12,7 @@ const http = require('node:http')
 const https = require('node:https')
 const net = require('node:net')
 const { once } = require('node:events')
+const { listenAnew } = require('./new-port')
 
 async function startProxy (t, options = {}) {
   const proxy = new Proxy_(options)
@@ -50,9 +51,7 @@ class Proxy_ {
     this.#server.on('tlsClientError', () => {})
     this.#server.on('request', (req, res) => this.#forward(req, res))
     this.#server.on('connect', (req, socket, head) => this.#tunnel(req, socket, head))
-    this.#server.listen(this.#port, '127.0.0.1')
-    await once(this.#server, 'listening')
-    this.#port = this.#server.address().port
+    this.#port = await listenAnew(this.#server, { port: this.#port })
   }
 
   async down () {

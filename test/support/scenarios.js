@@ -3,14 +3,14 @@
 // The setup that several tests of whole processes share.
 
 const net = require('node:net')
+const { listenAnew } = require('./new-port')
 
 module.exports = { unusedUrl, oneRequest }
 
 // Returns the URL of a port on which nothing listens.
 async function unusedUrl () {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address()
+  const server = net.createServer()
+  const port = await listenAnew(server)
   await new Promise((resolve) => server.close(resolve))
   return `http://127.0.0.1:${port}/v1/traces`
 }

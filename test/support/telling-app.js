@@ -12,6 +12,7 @@ const { once } = require('node:events')
 const diagnosticsChannel = require('node:diagnostics_channel')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { listenAnew } = require('./new-port')
 
 const MARK = 'marked-'
 
@@ -121,13 +122,12 @@ async function startRawSink (t) {
   const server = http.createServer((request, response) => {
     request.on('data', (piece) => sink.pieces.push(piece))
     request.on('end', () => response.end())
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  })
+  sink.url = `http://127.0.0.1:${await listenAnew(server)}/v1/traces`
   t.teardown(() => {
     server.close()
     server.closeAllConnections()
   })
-  sink.url = `http://127.0.0.1:${server.address().port}/v1/traces`
   return sink
 }
 

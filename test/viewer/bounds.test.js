@@ -88,7 +88,8 @@ test('what comes long after its root is late', (t) => {
 // Each trace needs objects in addition to its bytes. A process with little memory shows if any of them are not counted. (npm run bench --
 // viewer sends a million.)
 test('one-span traces without end, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
-  const child = runInChild(t, ({ root, say }) => {
+  const child = runInChild(t, async ({ root, say }) => {
+    const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
     const { RouteStatistics } = require(`${root}/viewer/statistics/routes`)
     const { Exceptions } = require(`${root}/viewer/statistics/exceptions`)
@@ -134,24 +135,22 @@ test('one-span traces without end, with resources of their own, stay within the 
       for (const [i, at] of names.entries()) body.write(String(first + i).padStart(9, '0'), at, 'latin1')
       return body
     }
-    global.gc()
-    const before = process.memoryUsage()
+    const before = await bytesInUse()
     let most = 0
     for (let trace = 1; trace < 150_000; trace += COUNT) {
       store.receive(next(trace))
       most = Math.max(most, store.bytes)
     }
-    global.gc()
-    const after = process.memoryUsage()
+    const grew = await bytesInUse() - before
     say({
       most,
       max: MAX,
       size: store.size,
       evicted: store.evicted.traces,
-      grew: after.heapUsed + after.external - before.heapUsed - before.external,
+      grew,
       routes: held[0].list().routes.length
     })
-  }, { nodeArgs: ['--expose-gc', '--max-old-space-size=120'], killAfterMs: 110_000 })
+  }, { nodeArgs: ['--max-old-space-size=120'], killAfterMs: 110_000 })
   const { said: [said], stderr } = await child.exit
   t.ok(said, stderr)
   t.equal(said.size + said.evicted, 150_000)
@@ -162,7 +161,8 @@ test('one-span traces without end, with resources of their own, stay within the 
 
 // A string from slice() keeps the whole original string alive.
 test('exceptions, names and messages of megabytes are held as far as they are counted', { timeout: 120_000 }, async (t) => {
-  const child = runInChild(t, ({ root, say }) => {
+  const child = runInChild(t, async ({ root, say }) => {
+    const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
     const { RouteStatistics } = require(`${root}/viewer/statistics/routes`)
     const { Exceptions } = require(`${root}/viewer/statistics/exceptions`)
@@ -180,16 +180,12 @@ test('exceptions, names and messages of megabytes are held as far as they are co
       store.receive(encodeRequest(spansOf([{ trace: 1000 + i, status: 2, message: long('failed'), attributes: { 'error.type': long('type') } }], i % 4 === 0 ? long('service').slice(0, 60_000) : 'shop')))
     }
     receive(1)
-    const settled = () => {
-      for (let i = 0; i < 3; i++) global.gc() // buffers are freed one collection later
-      return process.memoryUsage()
-    }
-    const before = settled()
+    const before = await bytesInUse()
     for (let i = 2; i <= 150; i++) receive(i)
-    const after = settled()
+    const grew = await bytesInUse() - before
     const exceptions = held[1].list().exceptions
-    say({ bytes: store.bytes, grew: after.heapUsed + after.external - before.heapUsed - before.external, exceptions: exceptions.length, told: JSON.stringify(exceptions).length })
-  }, { nodeArgs: ['--expose-gc'], killAfterMs: 110_000 })
+    say({ bytes: store.bytes, grew, exceptions: exceptions.length, told: JSON.stringify(exceptions).length })
+  }, { killAfterMs: 110_000 })
   const { said: [said], stderr } = await child.exit
   t.ok(said, stderr)
   t.equal(said.exceptions, 300)

@@ -6,7 +6,7 @@ const { spawn } = require('node:child_process')
 const { join } = require('node:path')
 
 const CLI = join(__dirname, '../../viewer/cli.js')
-const KILL_AFTER_MS = 40_000
+const KILL_AFTER_MS = 150_000 // on a busy machine, each of the two processes may need many seconds to start
 
 /** An app with routes that answer, that fail, and that report what the app was given. */
 const APP = `
@@ -82,4 +82,9 @@ async function eventually (ask, isRight) {
   }
 }
 
-module.exports = { runCommand, runApp, eventually, APP, CLI }
+/** For `eventually`: whether so many requests have arrived with all their spans. The root ends last, and may come in a later batch. */
+function arrived (count) {
+  return ({ traces }) => traces.length === count && traces.every(({ root }) => root)
+}
+
+module.exports = { runCommand, runApp, eventually, arrived, APP, CLI }

@@ -7,7 +7,7 @@ const net = require('node:net')
 const { readFileSync, statSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
-const { runCommand, runApp, eventually } = require('./command')
+const { runCommand, runApp, eventually, arrived } = require('./command')
 const { startViewer, traceId } = require('./support')
 
 const request = { id: 1, name: 'GET /users/:id', kind: 2, ms: 12.5, attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'http.response.status_code': 200 } }
@@ -125,7 +125,7 @@ test('the app is pointed at the port that was taken', async (t) => {
   const taken = await listen(t, net.createServer((socket) => socket.destroy()), 0)
   const command = await runApp(t, { options: ['--port', String(taken)] })
   await fetch(`${command.app}/users/7`)
-  const { traces } = await eventually(() => command.json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => command.json('/api/traces'), arrived(1))
   t.equal(traces[0].name, 'GET /users/:id')
 })
 
@@ -135,7 +135,7 @@ test('--host prints an address with a token, and the app reaches it', async (t) 
   t.ok(url.searchParams.get('token').length >= 32)
   await fetch(`${app}/users/7`)
   const ask = async (path) => fetch(url.origin + path, { headers: { authorization: `Bearer ${url.searchParams.get('token')}` } })
-  await eventually(async () => (await ask('/api/traces')).json(), ({ traces }) => traces.length === 1)
+  await eventually(async () => (await ask('/api/traces')).json(), arrived(1))
   await eventually(async () => (await ask('/api/stats')).json(), ({ apps }) => apps.length === 1)
   t.equal((await fetch(`${url.origin}/api/traces`)).status, 401)
   const { code, stdout } = await runCommand(t, ['trace', 'last', '--url', viewer]).exit

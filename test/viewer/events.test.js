@@ -7,18 +7,21 @@ const { test } = require('tap')
 const { startViewer, traceId } = require('./support')
 const { readEvents } = require('../../viewer/commands/event-stream')
 
-/** @returns {Promise<{ next (event?): Promise<object>, response }>} */
+/** @returns {Promise<{ next (event?): Promise<object>, response }>} next: the data of the next event, or of the next of this name. None is skipped for good */
 async function follow (t, port, query = '') {
   const response = await new Promise((resolve, reject) => http.get({ port, host: '127.0.0.1', path: `/api/events${query}`, agent: false }, resolve).on('error', reject))
   t.teardown(() => response.destroy())
   const events = readEvents(response)
+  const came = []
   return {
     response,
     async next (wanted) {
       for (;;) {
+        const at = came.findIndex(({ event }) => wanted === undefined || event === wanted)
+        if (at !== -1) return came.splice(at, 1)[0].data
         const { value, done } = await events.next()
         if (done) throw new Error('the stream has ended')
-        if (wanted === undefined || value.event === wanted) return value.data
+        came.push(value)
       }
     }
   }
@@ -32,7 +35,9 @@ test('a trace is sent when it comes and when it grows', async (t) => {
   t.match(await events.next('traces'), { traces: [{ id: traceId(1), name: 'child', spans: 1, root: false, orphans: 1 }], more: 0, oldest: 1, total: 1 })
   await send([{ trace: 1, id: 1, name: 'root' }])
   t.match(await events.next('traces'), { traces: [{ id: traceId(1), name: 'root', spans: 2, root: true, orphans: 0 }] })
-  t.match(await events.next('stats'), { traces: 1, received: { spans: 2 } })
+  let stats // once a second, perhaps between the two spans, and perhaps before the trace
+  do stats = await events.next('stats'); while (stats.received.spans < 2)
+  t.match(stats, { traces: 1, received: { spans: 2 } })
   await send([{ trace: 2, kind: 2 }])
   t.same(await events.next('routes'), {})
 })

@@ -1,7 +1,7 @@
 'use strict'
 
 const { test } = require('tap')
-const { runApp, eventually, APP } = require('./command')
+const { runApp, eventually, arrived, APP } = require('./command')
 
 const MODULE = APP.replace("const app = require('fastify')()", "import Fastify from 'fastify'\nconst app = Fastify()")
 
@@ -33,7 +33,7 @@ app.listen(`
     const files = { [program]: code.replace('app.listen(', route), node_modules: { pg: { 'index.js': PG } } }
     const { json, app } = await runApp(t, { files, program })
     t.same(await (await fetch(`${app}/pg`)).json(), { rows: [] })
-    const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { traces: [trace] } = await eventually(() => json('/api/traces'), arrived(1))
     const { rows } = await json(`/api/traces/${trace.id}/rows`)
     t.same(rows.filter(({ kind }) => kind === 'CLIENT').map(({ name }) => name), ['postgresql SELECT pooled', 'postgresql SELECT alone'])
   }

@@ -5,7 +5,7 @@
 const { writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 const { test } = require('tap')
-const { runApp, runCommand, eventually, APP } = require('./command')
+const { runApp, runCommand, eventually, arrived, APP } = require('./command')
 const { startViewer } = require('./support')
 
 test('a signal to all processes of a group comes to the app once', async (t) => {
@@ -22,14 +22,14 @@ test('an app in a second terminal joins the viewer that runs', async (t) => {
   const { app, text, json } = await runApp(t, { options: ['--port', String(viewer.port)] })
   t.match(text(), new RegExp(`light-trace: http://localhost:${viewer.port}, the viewer of process ${process.pid}, shows the requests of app\\.js\n`))
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces'), arrived(1))
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
 test('a command is traced with every Node process in it', async (t) => {
   const { json, app } = await runApp(t, { program: 'sh', args: ['-c', 'exec node app.js'] })
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces'), arrived(1))
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
@@ -60,7 +60,7 @@ test('standard input is the app\'s', async (t) => {
 test('--stay goes on showing when the app has ended', async (t) => {
   const { app, json, output, kill, exit } = await runApp(t, { options: ['--stay'] })
   await fetch(`${app}/users/7`)
-  await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  await eventually(() => json('/api/traces'), arrived(1))
   await fetch(`${app}/exit`)
   await output(/app\.js has ended with exit code 7/)
   t.match((await json('/api/stats')).app, { running: false, exit: 7 })
@@ -77,11 +77,11 @@ test('--stay does not outlive a supervisor: SIGTERM ends the app and the viewer'
 test('--watch restarts the app, and it goes on being traced', async (t) => {
   const { app, json, output, cwd } = await runApp(t, { options: ['--watch'] })
   await fetch(`${app}/users/7`)
-  await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  await eventually(() => json('/api/traces'), arrived(1))
   writeFileSync(join(cwd, 'app.js'), APP.replace('/users/', '/people/').replace('app at', 'again at'))
   const [, again] = await output(/again at (http:\/\/\S+)/)
   await fetch(`${again}/people/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 2)
+  const { traces } = await eventually(() => json('/api/traces'), arrived(2))
   t.equal(traces[0].route, 'GET /people/:id')
 })
 
@@ -89,7 +89,7 @@ test('an app that registers light-trace itself is traced as it says', async (t) 
   const own = APP.replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { serviceName: 'mine', attributes: () => ({ tier: 'gold' }) })")
   const { app, json } = await runApp(t, { files: { 'app.js': own } })
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces?where=tier=gold'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces?where=tier=gold'), arrived(1))
   t.match(traces[0], { service: 'mine', spans: 2 })
 })
 

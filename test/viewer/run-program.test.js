@@ -4,7 +4,7 @@
 
 const { join } = require('node:path')
 const { test } = require('tap')
-const { runApp, runCommand, eventually, APP } = require('./command')
+const { runApp, runCommand, eventually, arrived, APP } = require('./command')
 
 const ROOT = join(__dirname, '../..')
 
@@ -13,13 +13,11 @@ const TYPESCRIPT = `${MODULE}\ninterface Nothing { of: string }\nconst nothing: 
 
 const stripsTypes = Boolean(process.features.typescript)
 
-const failed = (json) => async () => (await json('/api/traces?status=error')).traces
-
 test('an app is traced without a line in its code', async (t) => {
   const { json, app, kill, exit, text } = await runApp(t, { args: ['one', '--two'] })
   t.match(await (await fetch(`${app}/given`)).json(), { args: ['one', '--two'], delay: '100' }, 'what follows its name is its own')
   await fetch(`${app}/boom`)
-  const [trace] = await eventually(failed(json), ({ length }) => length === 1)
+  const { traces: [trace] } = await eventually(() => json('/api/traces?status=error'), arrived(1))
   t.match(trace, { name: 'GET /boom', status: 500, error: { type: 'TypeError', message: 'x is undefined' } })
   const { rows } = await json(`/api/traces/${trace.id}/rows`)
   t.same(rows.map(({ kind, name }) => `${kind} ${name}`), ['SERVER GET /boom', 'INTERNAL handler'])
@@ -34,7 +32,7 @@ test('an app that registers light-trace itself has the spans of its handlers too
     app.get('/own', { config: { trace: { spans: { hooks: ['preHandler'] } } } }, async () => 'ok')\n`
   const { json, app } = await runApp(t, { files: { 'app.js': APP.replace(/^(const app = .*\n)/m, `$1${own}`) } })
   await fetch(`${app}/own`)
-  const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces: [trace] } = await eventually(() => json('/api/traces'), arrived(1))
   const { rows } = await json(`/api/traces/${trace.id}/rows`)
   t.same(rows.map(({ kind, name }) => `${kind} ${name}`), ['SERVER GET /own', 'INTERNAL handler'])
   t.match(JSON.stringify(trace), /"own"/)
@@ -50,7 +48,7 @@ test('the span of a request says where its route is declared, and the page opens
   ]) {
     const { json, app, cwd, kill, exit } = await runApp(t, { files, options })
     await fetch(`${app}/users/7`)
-    const { traces: [trace] } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { traces: [trace] } = await eventually(() => json('/api/traces'), arrived(1))
     const { rows: [row] } = await json(`/api/traces/${trace.id}/rows`)
     const { attributes } = await json(`/api/traces/${trace.id}/spans/${row.id}`)
     const of = (name) => attributes.find(({ key }) => key === name)
@@ -65,14 +63,14 @@ test('the span of a request says where its route is declared, and the page opens
 test('an ES module is traced', async (t) => {
   const { json, app } = await runApp(t, { files: { 'app.mjs': MODULE }, program: 'app.mjs' })
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces'), arrived(1))
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
 test('TypeScript is traced where Node strips types itself', { skip: stripsTypes ? false : 'not on this Node' }, async (t) => {
   const { json, app } = await runApp(t, { files: { 'app.mts': TYPESCRIPT }, program: 'app.mts' })
   await fetch(`${app}/users/7`)
-  const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+  const { traces } = await eventually(() => json('/api/traces'), arrived(1))
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
@@ -90,7 +88,7 @@ test('TypeScript is traced by a loader of one\'s own, on any Node', async (t) =>
   for (const options of [['--import=./loader.mjs'], ['--import', './loader.mjs']]) {
     const { json, app } = await runApp(t, { files: { ...LOADER, 'app.ts': TYPESCRIPT }, program: 'app.ts', options })
     await fetch(`${app}/users/7`)
-    const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { traces } = await eventually(() => json('/api/traces'), arrived(1))
     t.equal(traces[0].route, 'GET /users/:id', options.join(' '))
   }
 })
@@ -100,7 +98,7 @@ test('a script is run by what its first line names, and what it starts is traced
   for (const program of ['./start.sh', 'start', './app-cli']) {
     const { json, app } = await runApp(t, { files: { 'app.js': APP, ...scripts }, program })
     await fetch(`${app}/users/7`)
-    const { traces } = await eventually(() => json('/api/traces'), ({ traces }) => traces.length === 1)
+    const { traces } = await eventually(() => json('/api/traces'), arrived(1))
     t.equal(traces[0].route, 'GET /users/:id', program)
   }
 })

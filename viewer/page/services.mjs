@@ -21,7 +21,10 @@ const SHAPES = {
 export function servicesView ({ app, host, params }) {
   const state = { of: params.get('of') ?? '', side: params.get('side') ?? '' }
   const load = inTurn(async () => {
-    data = await get('/api/services', { ...state, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    const asked = { ...state }
+    const answer = await get('/api/services', { ...asked, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    if (asked.of !== state.of || asked.side !== state.side) return // it is loaded again
+    data = answer
     redrawn(host, draw)
   })
   let chosen = chosenIn(params)

@@ -31,6 +31,7 @@ export function traceView ({ app, host, id, params }) {
     iconButton('up', 'Previous match (Shift+Enter)', () => fall.nextFound(-1)), iconButton('down', 'Next match (Enter)', () => fall.nextFound(1)))
   const level = levelSelect(remembered(LINES) ?? '', (value) => { remember(LINES, value); fall.leastLevel(value) }, ['none', 'No lines'])
   const figures = statistics({ app, params, tools, body, find: find.input, opened: () => !panel.hidden && closePanel(), closed: () => fall.focus() })
+  const wanted = figures.shown ? null : params.get('span') // opened when all rows are here
   let summary
   let more // number of rows that the shown answer left out
   let shown
@@ -44,7 +45,7 @@ export function traceView ({ app, host, id, params }) {
   fall.leastLevel(level.value)
   body.prepend(fall.element, panel)
   host.append(head, tools, waits, body)
-  load(figures.shown ? null : params.get('span'))
+  load()
 
   return {
     search () {
@@ -75,7 +76,7 @@ export function traceView ({ app, host, id, params }) {
     }
   }
 
-  async function load (spanId) {
+  async function load () {
     const mine = ++generation
     try {
       const answer = app.ahead ?? await get(`/api${tracePath(id)}/rows`, summary ? {} : FIRST_ROWS)
@@ -94,8 +95,8 @@ export function traceView ({ app, host, id, params }) {
       fall.show(answer)
       if (!more) figures.load(summary.id)
       if (first && !more) {
-        fall.select(spanId)
-        if (spanId) openSpan(fall.selected(), { keepFocus: true })
+        fall.select(wanted)
+        if (wanted) openSpan(fall.selected(), { keepFocus: true })
         fall.focus()
       }
     } catch (error) {
@@ -109,7 +110,7 @@ export function traceView ({ app, host, id, params }) {
     afterPaint(() => {
       if (mine !== generation) return
       app.follow({})
-      if (more) load(spanId)
+      if (more) load()
     })
   }
 

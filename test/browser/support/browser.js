@@ -3,13 +3,16 @@
 // A viewer, a browser, and pages without errors: an error in the console or an exception fails the test.
 
 const { chromium } = require('playwright-core')
+const { setTimeout: pause } = require('node:timers/promises')
+const { isDeepStrictEqual } = require('node:util')
 const { teardown, test } = require('tap')
 const { Viewer } = require('../../../viewer/http/server')
 
-const WAIT_MS = 15_000
+const LOOK_MS = 20
+const WAIT_MS = 60_000 // far more than a busy machine needs
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 720 } }
 
-module.exports = { inBrowser, rows, texts }
+module.exports = { inBrowser, rows, texts, styleOf, boxOf, shows }
 
 /**
  * A test in which every page must stay free of errors.
@@ -53,6 +56,7 @@ async function open (url, { size = 'wide', colorScheme = 'light', expectErrors =
   page.on('pageerror', (error) => problems.push(error.stack))
   page.on('console', (message) => message.type() === 'error' && !expectErrors && problems.push(message.text()))
   await page.goto(url)
+  if (!expectErrors) await page.locator('#state.live').waitFor() // what is sent from now on is an event for it
   return page
 }
 
@@ -65,4 +69,41 @@ function rows (page) {
 
 function texts (page, selector) {
   return page.locator(selector).evaluateAll((elements) => elements.map((element) => element.textContent.trim()))
+}
+
+/** The computed style of the element that a locator finds. */
+function styleOf (locator, property = 'color') {
+  return read(() => locator.evaluate((element, property) => element.isConnected ? window.getComputedStyle(element).getPropertyValue(property) : null, property))
+}
+
+/** Where the element that a locator finds is: { x, y, width, height }. */
+function boxOf (locator) {
+  return read(() => locator.evaluate((element) => element.isConnected ? element.getBoundingClientRect().toJSON() : null))
+}
+
+// A page may draw an element anew after it was found and before it is read. An element that is no longer in the page has no style and no
+// place, so the new one is looked for.
+async function read (look) {
+  for (;;) {
+    const found = await look()
+    if (found !== null) return found
+  }
+}
+
+/**
+ * Checks what a page shows, as soon as it does: what it has to ask the server for comes later than the click.
+ * @param {() => any} look
+ * @param {string | number | RegExp | Array} expected
+ */
+async function shows (t, look, expected, message) {
+  let found = await look()
+  for (const end = performance.now() + WAIT_MS; !fits(found, expected) && performance.now() < end; found = await look()) await pause(LOOK_MS)
+  t.match(found, expected, message)
+  if (!fits(found, expected)) t.same(found, expected, message)
+}
+
+function fits (found, expected) {
+  if (expected instanceof RegExp) return expected.test(found)
+  if (Array.isArray(expected)) return found.length === expected.length && expected.every((each, index) => fits(found[index], each))
+  return isDeepStrictEqual(found, expected)
 }
