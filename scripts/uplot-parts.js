@@ -86,6 +86,8 @@ const REST = [
   [/\[axis\.font, axis\.labelFont\]/, '[axis.font]'],
   [/round\(_tickSize \* pxRatio\)/, '0'],
   [/if \(opts\.show != null\) \{[^]*?\n\t\t\}\n|let (?:deferHooks|hooksQueue) = .*|\b_setAlpha && .*/g],
+  // Only the chart with the mouse needs to know where it is. To ask that of each chart would compute the page's layout anew for each.
+  [/(if \(rect == null\)\n\t\t\tsyncRect\(false\);)(\n\n\t\tsetCursorEvent\(e\);\n\n\t\tif \(e != null\) \{)/, '$2\n$1'],
   // Charts that move their cursors together publish moves only.
   [/events\.(?:mousedown|mouseup|dblclick) = .*|onMouse\(dblclick, .*|events\["setSeries"\] = [^]*?\n\t\};|pubSync\((?:mousedown|mouseup), .*|_pub && pubSync\("setSeries".*/g],
   [/let shouldPub = .*|, shouldPub\b|, src == null && syncOpts\.setSeries/g],

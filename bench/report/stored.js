@@ -114,7 +114,7 @@ function startRow ({ label, ready, answered }) {
   return { label, ready: figures(ready), answered: figures(answered) }
 }
 
-function pageFigures ({ node, chromium, realTime, spans, firstPaintMs, allRowsMs, emptyPaintMs, scrolling: { longTasks, frames }, mainThread, loadMs, scrollFrameMs, seenMs, ...result }) {
+function pageFigures ({ node, chromium, realTime, spans, firstPaintMs, allRowsMs, emptyPaintMs, scrolling: { longTasks, frames, frameMs }, mainThread, loadMs, scrollFrameMs, metrics, lines, seenMs, ...result }) {
   return {
     ...sourceOf(result),
     node,
@@ -124,10 +124,16 @@ function pageFigures ({ node, chromium, realTime, spans, firstPaintMs, allRowsMs
     firstPaintMs: few(firstPaintMs),
     allRowsMs: few(allRowsMs),
     emptyPaintMs: few(emptyPaintMs),
-    scrolling: { longTasks, frames },
+    scrolling: { longTasks, frames, ...framesOf(frameMs) },
     mainThread: { loadMs: few(mainThread.loadMs), scrollFrameMs: few(mainThread.scrollFrameMs) },
+    ...metrics && { metrics: { series: metrics.series, ...framesOf(metrics.frameMs) } },
+    ...lines && { lines: { lines: lines.lines, ...framesOf(lines.frameMs) } },
     seenMs: few(seenMs)
   }
+}
+
+function framesOf (frameMs) {
+  return frameMs && { frameMs: { ...few(frameMs), p95: frameMs.p95 } }
 }
 
 function few ({ count, min, median, max }) {

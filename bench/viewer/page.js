@@ -6,6 +6,7 @@
 //   scrolling       from top to bottom: long tasks (over 50 ms) and late frames
 //   main thread     the same two in CPU time of the page's main thread, which other processes hardly affect
 //   metrics         of 2,000 series, while new values arrive: scrolling, and the cursor over a chart of 50 lines
+//   lines           100,000 log lines, while new ones arrive: scrolling the Logs page
 //   seen            from the response of a request to its row on the page, with an app under `light-trace app.js`
 
 const { readFileSync } = require('node:fs')
@@ -18,7 +19,8 @@ const { describeMachine, describeCommit, watchSteal } = require('../run/machine'
 const { writeResults } = require('../report/results-file')
 const { FIXED_HEADERS } = require('../../viewer/http/page')
 const traces = require('../../test/browser/support/otlp-traces')
-const { gauge, sendMetrics, shopMetrics, STEP_MS } = require('../../test/browser/support/otlp-metrics')
+const { sendMetrics, shopMetrics } = require('../../test/browser/support/otlp-metrics')
+const { sendSeries, sendLines, INSTRUMENTS, SERIES, LINES, MAX_BYTES } = require('./load')
 
 const ROOT = path.join(__dirname, '..', '..')
 const EMPTY_PAGE = '<!doctype html><html lang="en"><title>light-trace</title><link rel="icon" href="data:,"><div class="fall" aria-busy="false"><div class="row">GET /report</div></div>'
@@ -27,9 +29,8 @@ const SPANS = 10_000
 const PAINTS = 15
 const SCROLLS = 5
 const LOADS = 8
-const SERIES = 2000
-const SERIES_OF_AN_INSTRUMENT = 100
 const SLOTS = 30 // of each series at the start
+const NEW_LINES = 20
 const SENT_EVERY_MS = 1000
 const REQUESTS = 60
 const BETWEEN_MS = 150
@@ -40,9 +41,10 @@ module.exports = { measurePage }
 if (require.main === module) {
   measurePage().then((result) => {
     console.log(`first paint of ${SPANS} spans: median ${result.firstPaintMs.median.toFixed(0)} ms, worst ${result.firstPaintMs.max.toFixed(0)} ms; all rows after ${result.allRowsMs.median.toFixed(0)} ms; an empty page: median ${result.emptyPaintMs.median.toFixed(0)} ms`)
-    console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
+    console.log(`scrolling: ${result.scrolling.longTasks} long tasks in ${result.scrolling.frames} frames, p95 of a frame ${result.scrolling.frameMs.p95.toFixed(0)} ms, longest frame ${result.scrolling.longestFrameMs.toFixed(0)} ms`)
     console.log(`main thread: ${result.mainThread.loadMs.median.toFixed(0)} ms of CPU to load, ${result.mainThread.scrollFrameMs.median.toFixed(0)} ms for a frame while scrolling, at most ${result.mainThread.scrollFrameMs.max.toFixed(0)} ms`)
     console.log(`metrics of ${result.metrics.series} series: ${result.metrics.longTasks} long tasks in ${result.metrics.frameMs.count} frames, p95 of a frame ${result.metrics.frameMs.p95.toFixed(0)} ms, longest ${result.metrics.frameMs.max.toFixed(0)} ms; ${result.metrics.cpuFrameMs.p95.toFixed(0)} ms of CPU`)
+    console.log(`${result.lines.lines} log lines: ${result.lines.longTasks} long tasks in ${result.lines.frameMs.count} frames, p95 of a frame ${result.lines.frameMs.p95.toFixed(0)} ms, longest ${result.lines.frameMs.max.toFixed(0)} ms; ${result.lines.cpuFrameMs.p95.toFixed(0)} ms of CPU`)
     console.log(`from response to visible row: median ${result.seenMs.median.toFixed(0)} ms, p95 ${result.seenMs.p95.toFixed(0)} ms, worst ${result.seenMs.max.toFixed(0)} ms in ${result.seenMs.count} requests`)
     console.error(`wrote ${writeResults('viewer-page', result)}`)
   }).catch((error) => {
@@ -65,7 +67,8 @@ async function measurePage () {
     const scrolling = await measureScrolling(browser, `${url}/traces/${traceId}`)
     const mainThread = await measureMainThread(browser, `${url}/traces/${traceId}`)
     const metrics = await measureMetrics(browser)
-    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, metrics, seenMs }
+    const lines = await measureLines(browser)
+    return { date: new Date().toISOString(), ...describeCommit(ROOT), machine, realTime: isRealTime(), steal: steal(), node: process.version, chromium: browser.version(), spans: SPANS, firstPaintMs, allRowsMs, emptyPaintMs, scrolling, mainThread, metrics, lines, seenMs }
   } finally {
     await browser.close()
     await viewer.stop()
@@ -230,39 +233,69 @@ async function scrollTo ({ selector, part }) {
   await new Promise((resolve) => window.setTimeout(resolve))
 }
 
-// A viewer of its own, with instruments of 100 series each, of which a chart shows 50. New values arrive each second, so the page loads all the time.
-async function measureMetrics (browser) {
-  const viewer = start(process.execPath, ['viewer/cli.js', '--port', '0'], { cwd: ROOT })
-  let timer
-  try {
-    const [, url] = await output(viewer, /(http:\/\/[\w.:]+)\/?\s/)
-    const names = Array.from({ length: Math.floor(SERIES / SERIES_OF_AN_INSTRUMENT) }, (_, index) => `bench.value.${index}`)
-    const send = (slots) => sendMetrics(url, names.map((name) => gauge(name, 'By', Array.from({ length: SERIES_OF_AN_INSTRUMENT * slots }, (_, index) =>
-      ({ at: Date.now() - (slots - 1 - Math.floor(index / SERIES_OF_AN_INSTRUMENT)) * STEP_MS, value: 1e6 * (1 + Math.random()), attributes: { nth: index % SERIES_OF_AN_INSTRUMENT } })))))
-    await send(SLOTS)
+// Instruments of 100 series each, of which a chart shows 50. New values arrive each second, so the page loads all the time.
+function measureMetrics (browser) {
+  return withViewer([], async (url) => {
+    await sendSeries(url, SLOTS)
     await sendMetrics(url, shopMetrics())
     const { series } = await (await fetch(`${url}/api/metrics`)).json()
-    timer = setInterval(() => send(1).catch(() => {}), SENT_EVERY_MS)
     const page = await browser.newPage()
-    const spent = await mainThreadOf(page)
-    await page.goto(`${url}/metrics?${names.map((name) => `by.${name}=nth`).join('&')}`)
+    await page.goto(`${url}/metrics?${INSTRUMENTS.map((name) => `by.${name}=nth`).join('&')}`)
     await page.locator('.card canvas').first().waitFor()
-    const runs = []
-    for (let nth = 0; nth < SCROLLS; nth++) runs.push(await page.evaluate(scroll, { selector: '.metrics', over: '.metrics .u-over' }))
-    const cpu = []
-    for (let step = 1; step <= 100; step++) {
-      const before = await spent()
-      await page.evaluate(scrollTo, { selector: '.metrics', part: step / 100 })
-      cpu.push(await spent() - before)
-    }
-    const lines = await page.evaluate(() => Math.max(...[...document.querySelectorAll('.chart-legend')].map((each) => each.children.length)))
-    await page.close()
-    if (series < SERIES || lines !== 50) throw new Error(`the viewer has ${series} series, and the page ${lines} lines in a chart`)
-    return { series, longTasks: runs.reduce((sum, { longTasks }) => sum + longTasks, 0), longestTaskMs: Math.max(...runs.map(({ longest }) => longest)), frameMs: spread(runs.flatMap(({ frames }) => frames)), cpuFrameMs: spread(cpu) }
+    const figures = await whileArriving(() => sendSeries(url, 1), () => measureFrames(page, '.metrics', '.metrics .u-over'))
+    const drawn = await page.evaluate(() => Math.max(...[...document.querySelectorAll('.chart-legend')].map((each) => each.children.length)))
+    if (series < SERIES || drawn !== 50) throw new Error(`the viewer has ${series} series, and the page ${drawn} lines in a chart`)
+    return { series: SERIES, ...figures }
+  })
+}
+
+// The page shows the newest lines, and replaces some each second.
+function measureLines (browser) {
+  return withViewer(['--max-bytes', MAX_BYTES], async (url) => {
+    await sendLines(url)
+    const { lines: { held } } = await (await fetch(`${url}/api/stats`)).json()
+    if (held !== LINES) throw new Error(`the viewer has ${held} lines`)
+    const page = await browser.newPage()
+    await page.goto(`${url}/logs`)
+    const first = page.locator('.log-row').first()
+    await first.waitFor()
+    const before = await first.textContent()
+    const figures = await whileArriving(() => sendLines(url, NEW_LINES), () => measureFrames(page, '.scroll[aria-label=Logs]'))
+    if (await first.textContent() === before) throw new Error('the page did not show new lines')
+    return { lines: LINES, ...figures }
+  })
+}
+
+async function withViewer (args, measure) {
+  const viewer = start(process.execPath, ['viewer/cli.js', '--port', '0', ...args], { cwd: ROOT })
+  try {
+    const [, url] = await output(viewer, /(http:\/\/[\w.:]+)\/?\s/)
+    return await measure(url)
   } finally {
-    clearInterval(timer)
     await viewer.stop()
   }
+}
+
+async function whileArriving (send, measure) {
+  const timer = setInterval(() => send().catch(() => {}), SENT_EVERY_MS)
+  try {
+    return await measure()
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+async function measureFrames (page, selector, over) {
+  const spent = await mainThreadOf(page)
+  const runs = []
+  for (let nth = 0; nth < SCROLLS; nth++) runs.push(await page.evaluate(scroll, { selector, over }))
+  const cpu = []
+  for (let step = 1; step <= 100; step++) {
+    const before = await spent()
+    await page.evaluate(scrollTo, { selector, part: step / 100 })
+    cpu.push(await spent() - before)
+  }
+  return { longTasks: runs.reduce((sum, { longTasks }) => sum + longTasks, 0), longestTaskMs: Math.max(...runs.map(({ longest }) => longest)), frameMs: spread(runs.flatMap(({ frames }) => frames)), cpuFrameMs: spread(cpu) }
 }
 
 // Both clocks are this machine's. The page records when a row with a new path appears.
