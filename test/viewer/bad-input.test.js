@@ -320,3 +320,37 @@ test('a sender that hangs up in the middle is counted', async (t) => {
   while (viewer.viewer.stats().refused.reasons.aborted !== 1) await new Promise(setImmediate)
   await stillAnswers(t, viewer, 'goes on')
 })
+
+test('a body of JSON with millions of values is refused before it is parsed, because each takes many times its bytes', async (t) => {
+  const viewer = await startViewer(t)
+  const send = async (count, item, path = '/v1/traces') => {
+    const body = gzipSync(`{"resourceSpans":[{"scopeSpans":[{"spans":[${new Array(count).fill(item).join()}]}]}]}`)
+    const response = await viewer.post(path, body, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+    return [response.status, await response.json()]
+  }
+  t.match(await send(2_000_000, '{}'), [400, { message: 'the body has more than 4,000,000 values' }])
+  t.match(await send(2_000_000, '[]'), [400])
+  t.match(await send(4_000_000, '0'), [400])
+  t.match(await send(2_000_000, '{}', '/api/import'), [400, { error: 'the body has more than 4,000,000 values' }])
+  t.match(await viewer.json('/api/stats'), { refused: { requests: 3, reasons: { malformed: 3 } } })
+  t.match(await send(1, `{"name":"${',{[\\"'.repeat(1_100_000)}"}`), [200, { partialSuccess: { rejectedSpans: '1' } }], 'what is in a text is no value')
+})
+
+test('JSON of many small values becomes protobuf in few pieces', (t) => {
+  const { concat } = Buffer
+  let most = 0
+  Buffer.concat = (pieces, ...rest) => {
+    most = Math.max(most, pieces.length)
+    return concat(pieces, ...rest)
+  }
+  t.teardown(() => { Buffer.concat = concat })
+  const spans = Array.from({ length: 20_000 }, (_, i) => ({ traceId: traceId(i + 1), spanId: spanId(1), name: 'x'.repeat(i % 300), attributes: [{ key: 'a', value: { intValue: i } }] }))
+  spans[7].name = 'x'.repeat(100_000)
+  const request = requestFromJson({ resourceSpans: [{ scopeSpans: [{ spans }] }] })
+  t.ok(most > 10 && most < request.length / 4000, `${most} for ${request.length} bytes`)
+  const store = new TraceStore()
+  t.match(store.receive(request), { spans: 20_000, kept: 20_000 })
+  t.equal(store.at(301).root.name, '')
+  t.equal(store.at(300).root.name.length, 299)
+  t.end()
+})

@@ -124,7 +124,7 @@ test('what cannot be read is answered with 400, and the message names the place'
     return (await response.json()).error
   }
   for (const wrong of ['=', '= a', '!', 'a =', 'a = "b', '"a', 'a b', '!a = b', '"" = a', 'a == b "', 'a => 5 "', 'duration', 'duration > fast', 'duration ~ 1', 'duration > 5 days', 'status = broken', 'status > ok',
-    'error = yes', 'kind = horse', 'kind > server', 'level = loud', 'level ~ warn', 'x'.repeat(501)]) {
+    'error = yes', 'kind = horse', 'kind > server', 'level = loud', 'level ~ warn', 'x'.repeat(501), 'a.'.repeat(5000), `a ~ ${'x'.repeat(251)}`]) {
     for (const path of ['/api/traces', '/api/logs', '/api/export', '/api/traces/overview', '/api/events']) t.match(await problem(`${path}?${where(wrong)}`), /^where: /, wrong.slice(0, 20))
   }
   t.match(await problem(`/api/traces?${where(...Array.from({ length: 11 }, () => 'a'))}`), 'where: can be given 10 times at most')
@@ -145,7 +145,7 @@ test('hostile keys and values are found as text, and written so that they are re
     t.match(conditionOf(conditionText({ key, attribute: true, op: '', value: '' })), { key, attribute: true, op: '' })
   }
   t.same(await found(conditionText({ key: HOSTILE, attribute: true, op: '=', value: HOSTILE })), [5])
-  t.same(await found(`long ~ ${'x'.repeat(480)}`), [5])
+  t.same(await found(`long ~ ${'x'.repeat(250)}`), [5])
   t.same(await found('long ~ (x+x+)+y'), [], 'text, not a pattern')
   for (const text of ['!error', 'a != b', 'duration > 100ms', 'status = 4xx', 'level >= warn', 'a ~ b c', '"error" = x', 'a = "5"']) t.equal(conditionText(conditionOf(text)), text)
 })
@@ -196,4 +196,47 @@ test('a search lets other work run, within a large trace too, and survives what 
   t.ok(found.length > 100)
   t.same(found, found.toSorted((a, b) => b - a), 'newest first, each once')
   t.equal(new Set(found).size, found.length)
+})
+
+test('no text of more than 250 characters is searched, because a search for one compares it at every place', async (t) => {
+  const key = 'a.'.repeat(150)
+  const { viewer, found, lines } = await shop(t)
+  await viewer.send([{ trace: 6, id: 1, attributes: { [key]: 'x', other: 'a.'.repeat(1000) } }])
+  await sendLines(viewer, [{ text: 'long', attributes: { [key]: 'x' } }])
+  let longest = 0
+  for (const { prototype } of [String, Buffer]) {
+    const { includes } = prototype
+    prototype.includes = function (searched, ...rest) {
+      longest = Math.max(longest, searched.length ?? 0)
+      return includes.call(this, searched, ...rest)
+    }
+    t.teardown(() => { prototype.includes = includes })
+  }
+  t.same(await found(key), [6])
+  t.same(await found(`${key} = x`), [6])
+  t.same(await found(`${key}a`), [])
+  t.same(await lines(key), ['long'])
+  t.same(await found(`other ~ ${'a.'.repeat(125)}`), [6])
+  t.equal((await viewer.get(`/api/traces?q=${'a.'.repeat(125)}`)).status, 200)
+  t.equal(longest, 250)
+})
+
+test('of a list in a list in a list, only the items of the outermost list are compared', (t) => {
+  const store = new TraceStore()
+  let value = ['deep']
+  for (let i = 0; i < 50; i++) value = [value, i]
+  store.receive(encodeRequest(spansOf([{ id: 1, attributes: { value } }])))
+  const { stringify } = JSON
+  let made = 0
+  JSON.stringify = (...given) => {
+    made++
+    return stringify(...given)
+  }
+  t.teardown(() => { JSON.stringify = stringify })
+  const matches = (condition) => filterOf(new URLSearchParams(where(condition))).matchesWithin(store.at(1), 10).matches
+  t.equal(matches('value = 49'), true)
+  t.equal(matches('value = 48'), false)
+  t.ok(made < 10, `${made}`)
+  t.equal(matches('value ~ deep'), true)
+  t.end()
 })

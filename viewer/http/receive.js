@@ -3,6 +3,7 @@
 // POST /v1/traces, /v1/metrics, /v1/logs: OTLP over HTTP. https://opentelemetry.io/docs/specs/otlp/#otlphttp
 
 const { Malformed } = require('../otlp/proto-reader')
+const { textOf } = require('../otlp/json-body')
 const { Message } = require('../otlp/proto-writer')
 const { Refused } = require('./body')
 const { sendingOrigin } = require('./security')
@@ -120,9 +121,10 @@ class Receiver {
 }
 
 function fromJson (body, signal) {
+  const text = textOf(body)
   let json
   try {
-    json = JSON.parse(body.toString())
+    json = JSON.parse(text)
   } catch (error) {
     throw new Malformed(`the body is not JSON: ${error.message.slice(0, 200)}`)
   }

@@ -8,9 +8,12 @@
 
 const { Message } = require('./proto-writer')
 const { Malformed } = require('./proto-reader')
+const { LEVELS } = require('./names')
 
 const DEPTH_MAX = 64
 const TOO_DEEP = '[nested too deep]'
+
+const SEVERITIES = ['UNSPECIFIED', ...LEVELS.map((level) => level.toUpperCase()).flatMap((level) => [level, `${level}2`, `${level}3`, `${level}4`])]
 
 const UINT64 = /^\d{1,20}$/
 const INT64 = /^-?\d{1,19}$/
@@ -80,8 +83,7 @@ function span (from) {
 function logRecord (from) {
   const message = new Message()
   time(message, 1, from.timeUnixNano, 'timeUnixNano')
-  const levels = ['UNSPECIFIED', ...['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'].flatMap((level) => [level, `${level}2`, `${level}3`, `${level}4`])]
-  enumeration(message, 2, from.severityNumber, 'severityNumber', 'SEVERITY_NUMBER_', levels)
+  enumeration(message, 2, from.severityNumber, 'severityNumber', 'SEVERITY_NUMBER_', SEVERITIES)
   text(message, 3, from.severityText, 'severityText')
   if (present(from.body)) message.message(5, anyValue(object(from.body, 'body'), 0))
   attributes(message, 6, from.attributes)

@@ -1,12 +1,20 @@
 'use strict'
 
 // Writes protobuf messages from the inside out: an inner message is complete, and its length known, before it is added to the outer one.
+// What is short is copied into chunks, because a body of JSON may have millions of values, and a buffer for each would cost 100 bytes more.
 
 const BYTE_MAX = 0x80
+const VARINT_BYTES_MAX = 10
+const CHUNK_START_BYTES = 32
+const CHUNK_BYTES = 16_384
+const COPIED_MAX = CHUNK_BYTES / 2
+const NOTHING = Buffer.alloc(0)
 
 class Message {
-  parts = []
   length = 0
+  #full = []
+  #chunk = NOTHING // is being filled
+  #at = 0
 
   bytes (field, value) {
     this.#varint(field * 8 + 2)
@@ -22,8 +30,7 @@ class Message {
   message (field, message) {
     this.#varint(field * 8 + 2)
     this.#varint(message.length)
-    for (const part of message.parts) this.parts.push(part)
-    this.length += message.length
+    message.#addTo(this)
   }
 
   /** @param {number | bigint} value a negative value is written as 64 bits */
@@ -40,50 +47,75 @@ class Message {
 
   /** @param {bigint} value */
   fixed64 (field, value) {
-    this.#fixed(field * 8 + 1, Buffer.allocUnsafe(8), (bytes) => bytes.writeBigUInt64LE(BigInt.asUintN(64, value)))
+    this.#varint(field * 8 + 1)
+    this.#room(8).writeBigUInt64LE(BigInt.asUintN(64, value), this.#take(8))
   }
 
   fixed32 (field, value) {
-    this.#fixed(field * 8 + 5, Buffer.allocUnsafe(4), (bytes) => bytes.writeUInt32LE(value >>> 0))
+    this.#varint(field * 8 + 5)
+    this.#room(4).writeUInt32LE(value >>> 0, this.#take(4))
   }
 
   double (field, value) {
-    this.#fixed(field * 8 + 1, Buffer.allocUnsafe(8), (bytes) => bytes.writeDoubleLE(value))
+    this.#varint(field * 8 + 1)
+    this.#room(8).writeDoubleLE(value, this.#take(8))
   }
 
   finish () {
-    return Buffer.concat(this.parts, this.length)
+    this.#close()
+    return Buffer.concat(this.#full, this.length)
   }
 
-  #fixed (tag, bytes, write) {
-    this.#varint(tag)
-    write(bytes)
-    this.#add(bytes)
-  }
-
-  #varint (value) {
-    const bytes = []
-    while (value >= BYTE_MAX) {
-      bytes.push((value % BYTE_MAX) + BYTE_MAX)
-      value = Math.floor(value / BYTE_MAX)
-    }
-    bytes.push(value)
-    this.#add(Buffer.from(bytes))
-  }
-
-  #varint64 (value) {
-    const bytes = []
-    while (value >= 128n) {
-      bytes.push(Number(value & 127n) + BYTE_MAX)
-      value >>= 7n
-    }
-    bytes.push(Number(value))
-    this.#add(Buffer.from(bytes))
+  #addTo (outer) {
+    for (const part of this.#full) outer.#add(part)
+    if (this.#at > 0) outer.#add(this.#chunk.subarray(0, this.#at))
   }
 
   #add (bytes) {
-    this.parts.push(bytes)
+    if (bytes.length <= COPIED_MAX) {
+      this.#room(bytes.length).set(bytes, this.#take(bytes.length))
+      return
+    }
+    this.#close()
+    this.#full.push(bytes)
     this.length += bytes.length
+  }
+
+  #varint (value) {
+    const chunk = this.#room(VARINT_BYTES_MAX)
+    for (; value >= BYTE_MAX; value = Math.floor(value / BYTE_MAX)) chunk[this.#take(1)] = (value % BYTE_MAX) + BYTE_MAX
+    chunk[this.#take(1)] = value
+  }
+
+  #varint64 (value) {
+    const chunk = this.#room(VARINT_BYTES_MAX)
+    for (; value >= 128n; value >>= 7n) chunk[this.#take(1)] = Number(value & 127n) + BYTE_MAX
+    chunk[this.#take(1)] = Number(value)
+  }
+
+  /** The chunk to write into, with room for so many bytes more. */
+  #room (count) {
+    const needed = this.#at + count
+    if (needed <= this.#chunk.length) return this.#chunk
+    const before = this.#chunk
+    if (needed > CHUNK_BYTES) this.#close()
+    this.#chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, Math.max(CHUNK_START_BYTES, 2 * needed)))
+    before.copy(this.#chunk, 0, 0, this.#at)
+    return this.#chunk
+  }
+
+  /** @returns {number} where in the chunk the bytes are to be written */
+  #take (count) {
+    const at = this.#at
+    this.#at += count
+    this.length += count
+    return at
+  }
+
+  #close () {
+    if (this.#at > 0) this.#full.push(this.#chunk.subarray(0, this.#at))
+    this.#chunk = NOTHING
+    this.#at = 0
   }
 }
 

@@ -11,6 +11,10 @@
 const { KINDS, LEVELS } = require('../otlp/names')
 
 const LENGTH_MAX = 500
+
+// V8 and Node.js compare a longer text at every place of the text that it is searched in: hundreds of steps for each character.
+const SEARCHED_MAX = 250
+
 const QUOTED = '"((?:[^"\\\\]|\\\\.)*)"'
 const FORM = new RegExp(`^(!?)\\s*(?:${QUOTED}|([^\\s"!=<>~]+))\\s*(?:(!=|>=|<=|[=<>~])\\s*(?:${QUOTED}|([^\\s"=<>~].*)))?$`, 's')
 const BARE_KEY = /^[^\s"!=<>~]+$/
@@ -66,6 +70,7 @@ function conditionOf (text) {
     quoted: quotedValue !== undefined,
     number: quotedValue === undefined ? numberOf(value) : undefined
   }
+  if (sign === '~' && value.toLowerCase().length > SEARCHED_MAX) throw new Error(`~ must be followed by at most ${SEARCHED_MAX} characters`)
   if (!condition.attribute) SPECIAL[condition.key](condition)
   return condition
 }
@@ -98,4 +103,4 @@ function unquoted (text) {
   return text.replace(/\\(.)/gs, '$1')
 }
 
-module.exports = { conditionOf, conditionText, isCondition, numberOf, LENGTH_MAX }
+module.exports = { conditionOf, conditionText, isCondition, numberOf, LENGTH_MAX, SEARCHED_MAX }

@@ -7,10 +7,9 @@ const { readSpan, readResource, readScope } = require('../otlp/span-detail')
 const { plain } = require('../otlp/attributes')
 const { BadParameter, interval } = require('./parameters')
 const { Slices } = require('./slices')
+const { SEARCHED_MAX } = require('./condition')
 const { conditionsOf, readCondition, traceTest, lineTest } = require('./where')
 const { startOf, summaryOf, routeOf } = require('./summary')
-
-const TEXT_MAX = 500
 
 /** What every trace must pass. */
 class Filter {
@@ -142,8 +141,8 @@ function textTest (text) {
 
 /** @returns {{ needle: string, raw: string | null, found: (value, key?: string) => boolean }} raw: what the bytes of a match contain */
 function finderOf (text) {
-  if (text.length > TEXT_MAX) throw new BadParameter(`q: must have at most ${TEXT_MAX} characters`)
   const needle = text.toLowerCase()
+  if (needle.length > SEARCHED_MAX) throw new BadParameter(`q: must have at most ${SEARCHED_MAX} characters`)
   const [, key, start] = /^([^\s=]+)=(.*)$/.exec(needle) ?? []
   const looked = key ?? needle
   const has = (value) => String(value).toLowerCase().includes(needle)

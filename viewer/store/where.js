@@ -6,7 +6,7 @@ const { ProtoReader } = require('../otlp/proto-reader')
 const { readKeyValue, plain } = require('../otlp/attributes')
 const { kindName } = require('../otlp/span-detail')
 const { BadParameter } = require('./parameters')
-const { conditionOf, numberOf } = require('./condition')
+const { conditionOf, numberOf, SEARCHED_MAX } = require('./condition')
 const { summaryOf } = require('./summary')
 
 const CONDITIONS_MAX = 10
@@ -128,7 +128,8 @@ function comparison ({ attribute, op, value, number }) {
 // Attributes are read only where the bytes of their key occur, because most spans do not have them.
 function attributeTest (key, holds) {
   const needle = Buffer.from(key)
-  const latin = needle.latin1Slice()
+  const start = needle.subarray(0, SEARCHED_MAX)
+  const latin = start.latin1Slice()
   const origins = new WeakMap() // thousands of traces share one
   const isHeld = (attribute) => attribute.key === key && anyValue(plain(attribute), holds)
   const someIn = (reader, wanted) => {
@@ -139,10 +140,10 @@ function attributeTest (key, holds) {
   }
   return {
     origin (origin) {
-      if (!origins.has(origin)) origins.set(origin, origin.resource.includes(needle) && someIn(new ProtoReader(origin.resource), OF_RESOURCE))
+      if (!origins.has(origin)) origins.set(origin, origin.resource.includes(start) && someIn(new ProtoReader(origin.resource), OF_RESOURCE))
       return origins.get(origin)
     },
-    span: ({ bytes, from, to }) => bytes.subarray(from, to).includes(needle) && someIn(new ProtoReader(bytes, from, to), OF_SPAN),
+    span: ({ bytes, from, to }) => bytes.subarray(from, to).includes(start) && someIn(new ProtoReader(bytes, from, to), OF_SPAN),
     line: ({ raw }) => raw.includes(latin) && someIn(new ProtoReader(Buffer.from(raw, 'latin1')), OF_RECORD)
   }
 }
@@ -156,8 +157,12 @@ function hasKey ({ bytes, from, to }, needle) {
 
 /** Whether it holds for a value, or for an item of a list. */
 function anyValue (value, holds) {
-  if (typeof value !== 'object') return holds(value)
-  return value === null ? holds('') : holds(JSON.stringify(value)) || (Array.isArray(value) && value.some((item) => anyValue(item, holds)))
+  return holds(textOf(value)) || (Array.isArray(value) && value.some((item) => holds(textOf(item))))
+}
+
+function textOf (value) {
+  if (typeof value !== 'object') return value
+  return value === null ? '' : JSON.stringify(value)
 }
 
 module.exports = { conditionsOf, readCondition, traceTest, lineTest }
