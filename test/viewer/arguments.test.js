@@ -8,7 +8,7 @@ const { appEnvironment } = require('../../viewer/commands/environment')
 const { wordForCmd } = require('../../viewer/commands/run-program')
 const { runCommand } = require('./command')
 
-test('options of ours stand before the app, what follows is the app\'s', (t) => {
+test('our options come before the app\'s name, and everything after it belongs to the app', (t) => {
   process.chdir(t.testdir({ 'app.js': '', 'dist.mjs': '', 'tail.js': '' }))
   const program = (...args) => parseArguments(args)
   t.match(program(), { command: 'serve', program: null, options: {} })
@@ -42,7 +42,7 @@ test('on Windows a command goes through cmd.exe as it was given', async (t) => {
     ['npm', '--port=1', 'C:\\app\\run.cmd', '"C:\\Program Files\\a\\\\"', '"a & b"', '"say ""x"""', '""', '"a^b"'])
 })
 
-test('a mistake says what was meant', (t) => {
+test('the message about a mistake suggests the right word', (t) => {
   process.chdir(t.testdir({ 'app.js': '' }))
   const says = (...args) => {
     try {
@@ -74,7 +74,7 @@ test('a mistake ends the command with code 2, --help and --version with 0', asyn
   t.match(await runCommand(t, ['--version']).exit, { code: 0, stdout: `${require('../../package.json').version}\n` })
 })
 
-test('every exporter of the app is pointed at the viewer, and the user is told what of theirs does not hold', (t) => {
+test('every exporter of the app points at the viewer, and the user is told which of their settings are ignored', (t) => {
   const { env, notes } = appEnvironment({
     PATH: '/bin',
     OTEL_EXPORTER_OTLP_ENDPOINT: 'https://vendor.example',
@@ -116,7 +116,7 @@ test('every exporter of the app is pointed at the viewer, and the user is told w
   t.end()
 })
 
-test('metrics are switched on, unless the user has switched them off', (t) => {
+test('metrics are on unless the user has turned them off', (t) => {
   const of = (given) => {
     const { env, notes } = appEnvironment(given, { port: 1, token: null })
     return [env.OTEL_METRICS_EXPORTER, env.OTEL_METRIC_EXPORT_INTERVAL, env.OTEL_METRIC_EXPORT_TIMEOUT, notes.length]

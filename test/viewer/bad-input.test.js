@@ -105,7 +105,7 @@ test('a body above 64 MiB is refused, before and after decompressing', async (t)
   await stillAnswers(t, viewer, 'goes on')
 })
 
-test('JSON and protobuf of depth 10,000 are taken, their values shown as far as anybody reads', async (t) => {
+test('JSON and protobuf of depth 10,000 are taken, and their values are shown up to a depth', async (t) => {
   const viewer = await startViewer(t)
   const deep = '{"arrayValue":{"values":['.repeat(10_000) + '{"stringValue":"x"}' + ']}}'.repeat(10_000)
   const body = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"${traceId(1)}","spanId":"${spanId(1)}","name":"deep","attributes":[{"key":"deep","value":${deep}}]}]}]}]}`
@@ -169,7 +169,7 @@ test('scripts, control characters and marks of direction stay text', async (t) =
   t.equal(safeText('a\nb\u2028c\u200fd'), 'a\\u000ab\\u2028c\\u200fd')
 })
 
-test('a value of 10 MB is held, and sent only when it is asked for', async (t) => {
+test('a value of 10 MB is stored, and sent only on request', async (t) => {
   const viewer = await startViewer(t)
   t.equal((await viewer.send([{ name: 'x'.repeat(5 * MIB), attributes: { large: 'é'.repeat(5 * MIB) } }])).status, 200)
   for (const path of ['/api/traces', `/api/traces/${traceId(1)}/rows`, `/api/traces/${traceId(1)}/text?attributes`]) {
@@ -188,7 +188,7 @@ test('a type and a message of megabytes are cut where traces are listed', async 
   for (const path of ['/api/traces', '/api/exceptions']) t.ok((await (await viewer.get(path)).text()).length < 5000, path)
 })
 
-test('OTLP JSON cannot drive a terminal, and is the same', async (t) => {
+test('OTLP JSON has no characters that drive a terminal, and the same values', async (t) => {
   const viewer = await startViewer(t)
   const name = 'c1 \u009b31m \u0090 del \u007f turn \u202e whole \ud83d\ude00'
   await viewer.send([{ name }])
@@ -209,7 +209,7 @@ test('200,000 spans that overlap are drawn for Perfetto', (t) => {
   t.end()
 })
 
-test('clocks that are hours off do not hide a trace nor tear it apart', async (t) => {
+test('clocks that are hours off neither hide a trace nor tear it apart', async (t) => {
   const viewer = await startViewer(t)
   const hours = 3 * 3_600_000
   await viewer.send([{ id: 1, name: 'GET', kind: 2, ms: 100 }, { id: 2, parent: 1, name: 'call', kind: 3, at: 20, ms: 60 }])
@@ -266,7 +266,7 @@ test('a span that never ends, or ends before its start, is a moment', async (t) 
   t.equal((await viewer.get(`/api/traces/${traceId(2)}/rows`)).status, 200)
 })
 
-test('the same span twice is counted, another one with its id is shown', async (t) => {
+test('a span that arrives twice is counted, and another span with its id is shown', async (t) => {
   const viewer = await startViewer(t)
   const spans = [{ id: 1, name: 'root' }, { id: 2, parent: 1, name: 'client', kind: 3 }]
   await viewer.send(spans)
@@ -278,7 +278,7 @@ test('the same span twice is counted, another one with its id is shown', async (
   t.match((await viewer.json(`/api/traces/${traceId(1)}/spans/${spanId(2)}`)).same, [{ name: 'server' }])
 })
 
-test('cycles are cut where they are earliest', async (t) => {
+test('cycles are cut at their earliest span', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([
     { id: 1, parent: 3, name: 'a', at: 5 }, { id: 2, parent: 1, name: 'b', at: 1 }, { id: 3, parent: 2, name: 'c', at: 9 },

@@ -10,7 +10,7 @@ const { runInChild } = require('../support/child')
 
 const MIB = 1024 * 1024
 
-test('the oldest traces make room, whole, and are counted', async (t) => {
+test('the oldest traces are evicted whole, and are counted', async (t) => {
   const viewer = await startViewer(t, { maxBytes: MIB })
   for (let trace = 1; trace <= 200; trace++) {
     await viewer.send([{ trace, id: 1, name: 'root', kind: 2, attributes: { text: 'x'.repeat(5000) } }, { trace, id: 2, parent: 1, attributes: { text: 'y'.repeat(5000) } }])
@@ -30,7 +30,7 @@ test('the oldest traces make room, whole, and are counted', async (t) => {
   t.equal((await viewer.json('/api/stats')).evicted.after, 1, 'what comes too late is known to be')
 })
 
-test('one trace may hold half, what is above is counted and the sender told', async (t) => {
+test('one trace may use half of the memory, and further spans are counted and reported to the sender', async (t) => {
   const viewer = await startViewer(t, { maxBytes: MIB })
   await viewer.send([{ trace: 2, name: 'earlier' }])
   const spans = Array.from({ length: 100 }, (_, i) => ({ trace: 1, id: i + 1, attributes: { text: 'x'.repeat(10_000) } }))
@@ -54,7 +54,7 @@ test('spans and log lines with a large resource are dropped, and the sender is t
   t.match(await viewer.json('/api/stats'), { traces: 0, bytes: 0, dropped: { reasons: { resource_too_large: 2 } }, lines: { held: 0, dropped: { resource_too_large: 1 } } })
 })
 
-test('every order of arrival comes to the same', (t) => {
+test('every order of arrival gives the same trace', (t) => {
   const spans = [{ id: 1, kind: 2 }, { id: 2, parent: 1 }, { id: 3, parent: 2 }, { id: 4, parent: 2 }, { id: 5, parent: 9 }]
   const expected = { orphans: 1, root: true }
   for (const order of permutations(spans)) {
@@ -72,7 +72,7 @@ function permutations (list) {
   return list.flatMap((first, i) => permutations([...list.slice(0, i), ...list.slice(i + 1)]).map((rest) => [first, ...rest]))
 }
 
-test('what comes long after its root is late', (t) => {
+test('a span that arrives long after its root is late', (t) => {
   let now = 1000
   const store = new TraceStore({ now: () => now })
   store.receive(encodeRequest(spansOf([{ id: 1, kind: 2 }])))
@@ -87,7 +87,7 @@ test('what comes long after its root is late', (t) => {
 
 // Each trace needs objects in addition to its bytes. A process with little memory shows if any of them are not counted. (npm run bench --
 // viewer sends a million.)
-test('one-span traces without end, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
+test('endless traces of one span, with resources of their own, stay within the bound', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, async ({ root, say }) => {
     const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
@@ -160,7 +160,7 @@ test('one-span traces without end, with resources of their own, stay within the 
 })
 
 // A string from slice() keeps the whole original string alive.
-test('exceptions, names and messages of megabytes are held as far as they are counted', { timeout: 120_000 }, async (t) => {
+test('exceptions, names and messages of megabytes are stored only as far as they are counted', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, async ({ root, say }) => {
     const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)

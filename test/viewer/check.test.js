@@ -43,7 +43,7 @@ async function check (t, files, args) {
   return await runCommand(t, ['check', ...args], { cwd }).exit
 }
 
-test('what --save wrote of two runs is compared, and held against a budget', async (t) => {
+test('check compares the --save files of two runs, and holds them against a budget', async (t) => {
   const cwd = t.testdir({
     node_modules: { fastify: t.fixture('symlink', join(ROOT, 'node_modules/fastify')), '@opentelemetry': t.fixture('symlink', join(ROOT, 'node_modules/@opentelemetry')) },
     'before.js': app(1),
@@ -71,7 +71,7 @@ GET /orders/:id
   t.equal(over.stdout.match(/CLIENT postgresql SELECT items {2}<-- repeated/g).length, 6)
 })
 
-test('what goes on after the response, and what never ends, is named in the file that the app leaves', async (t) => {
+test('the --save file marks spans that end after the response and spans that never end', async (t) => {
   const cwd = t.testdir({
     node_modules: { fastify: t.fixture('symlink', join(ROOT, 'node_modules/fastify')), '@opentelemetry': t.fixture('symlink', join(ROOT, 'node_modules/@opentelemetry')) },
     'app.js': `
@@ -109,7 +109,7 @@ test('the mark of a late span counts where its request is in another file, or en
   t.match(same, { code: 1, stdout: 'GET /orders: 1 span continued after the response' })
 })
 
-test('what a budget\'s file says is printed without what drives a terminal', async (t) => {
+test('text of a budget\'s file is printed without control characters', async (t) => {
   for (const budget of [{ routes: { 'GET /\u001b[2J\nx\u202e': { repeats: 1 } } }, { calls: { '\u001b[31mredis': 1 } }, { '\u001b]0;x\u0007': 1 }]) {
     const { code, stderr } = await check(t, { 'now.jsonl': saved([request(1)]), 'budget.json': JSON.stringify(budget) }, ['now.jsonl', '--budget', 'budget.json'])
     t.equal(code, 2)
@@ -117,7 +117,7 @@ test('what a budget\'s file says is printed without what drives a terminal', asy
   }
 })
 
-test('order, ids, times, ports, and how many requests there were do not count', async (t) => {
+test('order, ids, times, ports and the number of requests make no difference', async (t) => {
   const http = (id, port) => span(id, { parent: 1, kind: 3, name: 'GET', attributes: { 'http.request.method': 'GET', 'url.full': `http://127.0.0.1:${port}/items/${id}`, 'server.address': '127.0.0.1', 'server.port': `${port}` } })
   const { code, stdout } = await check(t, {
     'main.jsonl': saved([request(1), redis(2, 1), http(3, 1000)]) + '\n' + saved([request(1, { trace: 2 }), { ...redis(2, 1), traceId: '2'.padStart(32, '0') }, { ...http(3, 1000), traceId: '2'.padStart(32, '0') }]),
@@ -126,7 +126,7 @@ test('order, ids, times, ports, and how many requests there were do not count', 
   t.same([code, stdout], [0, 'No route has changed.\n'])
 })
 
-test('routes that come and go, errors, shapes and folded calls', async (t) => {
+test('check reports routes that come and go, errors, shapes and folded calls', async (t) => {
   const { stdout } = await check(t, {
     'main.jsonl': saved([request(1), redis(2, 1), span(3, { parent: 1, name: 'old' }), request(4, { trace: 2, attributes: { 'http.route': '/gone' } })]),
     'now.jsonl': saved([
@@ -156,7 +156,7 @@ GET /orders
 `)
 })
 
-test('spans of several services are those of each; what has lost its parent is not compared', async (t) => {
+test('each service has its own spans, and spans without their parent are not compared', async (t) => {
   const stock = [request(5, { parent: 2, kind: 2, attributes: { 'http.route': '/stock' } }), redis(6, 5)]
   const { stdout } = await check(t, {
     'main.jsonl': saved([request(1), redis(2, 1)]) + saved([stock[0]], 'stock'),
@@ -171,7 +171,7 @@ stock: GET /stock
 `)
 })
 
-test('a budget of afterResponse and open reads files too', async (t) => {
+test('the budgets afterResponse and open apply to files, too', async (t) => {
   const { code, stdout } = await check(t, {
     'now.jsonl': saved([request(1), redis(2, 1, { ms: 11 }), redis(3, 9)]),
     'budget.json': '{ "afterResponse": false, "open": false }'
@@ -181,7 +181,7 @@ test('a budget of afterResponse and open reads files too', async (t) => {
   t.match(stdout, 'CLIENT redis GET  <-- its parent never ended or was lost')
 })
 
-test('--markdown is for a pull request, and nothing in a span can be Markdown or a line of its own', async (t) => {
+test('--markdown prints a text for a pull request, in which no text of a span is Markdown or starts a line', async (t) => {
   const { code, stdout } = await check(t, {
     'main.jsonl': saved([request(1)]),
     'now.jsonl': saved([request(1), span(2, { parent: 1, name: '```\n# hostile\u202e\u001b[31m' }), redis(3, 1), redis(4, 1, { at: 20 })]),
@@ -255,7 +255,7 @@ test('a wrong file is named with its line, and ends the command with code 2', as
   t.equal(readFileSync(join(cwd, 'now.jsonl'), 'utf8'), good)
 })
 
-test('a chain deeper than the call stack, and parents in a circle', async (t) => {
+test('check reads a chain deeper than the call stack, and parents in a circle', async (t) => {
   const chain = [request(1), ...Array.from({ length: 12_000 }, (_, i) => span(i + 2, { parent: i + 1, name: 'step' }))]
   const cwd = t.testdir({ 'main.jsonl': saved([request(1)]), 'budget.json': '{ "repeats": 1, "open": false, "afterResponse": false }' })
   writeFileSync(join(cwd, 'now.jsonl'), saved([...chain, span(30_001, { parent: 30_002, trace: 2 }), span(30_002, { parent: 30_001, trace: 2 })]))

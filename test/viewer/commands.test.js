@@ -14,7 +14,7 @@ const request = { id: 1, name: 'GET /users/:id', kind: 2, ms: 12.5, attributes: 
 const call = { id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5 }
 const tree = `GET /users/:id  200  12.5 ms  shop  ${traceId(1)}\n\nSERVER GET /users/:id    12.5 ms  200\n  CLIENT GET              5.0 ms\n`
 
-test('tail prints traces as trees, and one that grew again', async (t) => {
+test('tail prints traces as trees, and prints a trace again when it has grown', async (t) => {
   const viewer = await startViewer(t)
   const command = runCommand(t, ['tail', '--port', String(viewer.port)])
   while (viewer.viewer.events.size === 0) await new Promise(setImmediate)
@@ -28,7 +28,7 @@ test('tail prints traces as trees, and one that grew again', async (t) => {
   t.ok(stdout.includes(tree), stdout)
 })
 
-test('tail starts a viewer where none is, with an app', async (t) => {
+test('tail with an app starts a viewer if none is running', async (t) => {
   const command = runCommand(t, ['tail', '--port', '0', 'app.js'], { cwd: t.testdir({ 'app.js': "const app = require('fastify')()\napp.get('/', async () => 'x')\napp.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at ' + address))" }) })
   const [, app] = await command.output(/app at (http:\/\/\S+)/)
   await fetch(app)
@@ -36,7 +36,7 @@ test('tail starts a viewer where none is, with an app', async (t) => {
   t.pass()
 })
 
-test('trace prints one, as a tree or as OTLP JSON', async (t) => {
+test('the trace command prints a trace as a tree or as OTLP JSON', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, call])
   const run = (...args) => runCommand(t, ['trace', ...args, '--port', String(viewer.port)]).exit
@@ -49,7 +49,7 @@ test('trace prints one, as a tree or as OTLP JSON', async (t) => {
   t.match(await run('last'), { code: 1, stderr: /no viewer listens at http:\/\/127\.0\.0\.1:\d+\. Start one: npx light-trace app\.js/ })
 })
 
-test('what was exported is imported as it was', async (t) => {
+test('an import restores exactly what was exported', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, call])
   await viewer.send([{ ...request, trace: 2 }], { service: 'stock' })
@@ -67,7 +67,7 @@ test('what was exported is imported as it was', async (t) => {
   t.match(await runCommand(t, ['import', '/nowhere.json', '--port', String(other.port)]).exit, { code: 1, stderr: /ENOENT/ })
 })
 
-test('import starts a viewer where none is', async (t) => {
+test('import starts a viewer if none is running', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, call])
   const json = await (await viewer.get(`/api/traces/${traceId(1)}`)).text()
@@ -92,7 +92,7 @@ test('nothing is written to disk, unless --save names a file', async (t) => {
   if (process.platform !== 'win32') t.equal(statSync(file).mode & 0o077, 0, 'only its owner may read it, also where it was there before')
 })
 
-test('who has the port is named, and the next one is taken', async (t) => {
+test('the viewer names the process that uses the port, and takes the next port', async (t) => {
   const holders = {
     'another light-trace \\(process \\d+\\)': (port) => startOn(t, port),
     'an OTLP receiver, such as a collector': (port) => listen(t, http.createServer((request, response) => response.end()), port),

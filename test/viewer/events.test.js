@@ -27,7 +27,7 @@ async function follow (t, port, query = '') {
   }
 }
 
-test('a trace is sent when it comes and when it grows', async (t) => {
+test('a trace is sent when it arrives and when it grows', async (t) => {
   const { port, send } = await startViewer(t)
   const events = await follow(t, port)
   t.match((await events.next()).stats, { traces: 0, clients: 1 }, 'hello first')
@@ -42,7 +42,7 @@ test('a trace is sent when it comes and when it grows', async (t) => {
   t.same(await events.next('routes'), {})
 })
 
-test('only what the filter lets through is sent', async (t) => {
+test('only traces that match the filter are sent', async (t) => {
   const { port, send, get } = await startViewer(t)
   const events = await follow(t, port, '?status=error&q=boom')
   await send([{ trace: 1, name: 'fine' }])
@@ -57,7 +57,7 @@ test('only what the filter lets through is sent', async (t) => {
   t.equal((await get('/api/events?status=broken')).status, 400)
 })
 
-test('a burst is sent as its newest, and says how many more', async (t) => {
+test('of a burst, the newest traces are sent with the number of the others', async (t) => {
   const { port, send } = await startViewer(t)
   const events = await follow(t, port)
   await send(Array.from({ length: 1000 }, (_, i) => ({ trace: i + 1 })))
@@ -66,7 +66,7 @@ test('a burst is sent as its newest, and says how many more', async (t) => {
   t.equal(traces.at(-1).id, traceId(1000))
 })
 
-test('a filter that would have to read much is left to the page, which is told that there may be more', async (t) => {
+test('traces that cost a filter too much reading are left out, and the page is told that there may be more', async (t) => {
   const { port, send } = await startViewer(t)
   const events = await follow(t, port, '?q=needle')
   const large = Array.from({ length: 1200 }, (_, i) => ({ trace: 1, id: i + 1, parent: i === 0 ? undefined : 1, name: i === 1199 ? 'needle' : 'hay' }))
@@ -76,7 +76,7 @@ test('a filter that would have to read much is left to the page, which is told t
   t.match(await events.next('traces'), { traces: [{ id: traceId(4) }], more: 0 })
 })
 
-test('what was evicted is said', async (t) => {
+test('the page is told which traces were evicted', async (t) => {
   const { port, send } = await startViewer(t, { maxBytes: 1024 * 1024 })
   const events = await follow(t, port)
   for (let trace = 1; trace <= 60; trace++) await send([{ trace, attributes: { text: 'x'.repeat(30_000) } }])
@@ -117,7 +117,7 @@ test('a page that does not read costs a bounded amount, and is told that it miss
   t.same(await reset, {})
 })
 
-test('no more than 64 pages are served', async (t) => {
+test('no more than 64 pages can connect', async (t) => {
   const { port, get, viewer } = await startViewer(t)
   const all = await Promise.all(Array.from({ length: 64 }, () => follow(t, port)))
   t.equal((await get('/api/events')).status, 503)

@@ -23,7 +23,7 @@ const rowsOf = async (viewer) => (await viewer.json(`/api/traces/${traceId(1)}/r
 const folds = import('../../viewer/page/folds.mjs')
 const folded = async (rows) => (await folds).folded(rows).filter(({ fold }) => fold !== undefined).map(({ fold, name }) => [fold, name])
 
-test('repeated calls have one number: in the span, the text, the list, and the rows that the page folds', async (t) => {
+test('repeated calls have the same number in the span, the text, the list and the rows that the page folds', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send(request())
   const expected = { shape: 'SELECT items', count: 12, savedMs: 22 }
@@ -59,7 +59,7 @@ app.listen(`
   await output(/makes 12 calls in sequence: SELECT items/)
 })
 
-test('calls that light-trace counted together are folded together, also with different statements', async (t) => {
+test('calls that light-trace counted together are folded together, even with different statements', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send(request({ count: 13 }))
   t.same(await folded(await rowsOf(viewer)), [[13, 'postgresql SELECT items']])
@@ -80,7 +80,7 @@ test('values in a statement do not make it another one, and commands are not com
   t.same([repeats.statements.length, repeats.more, repeats.system], [3, 9, 'redis'])
 })
 
-test('the list names the most repeated calls, also if their span comes later', async (t) => {
+test('the list names the most repeated calls, even if their span arrives later', async (t) => {
   const viewer = await startViewer(t)
   const job = (id, count, shape) => ({ id, parent: 1, name: 'load', at: 1, ms: 20, attributes: { ...N_PLUS_1, 'light_trace.repeated.shape': shape, 'light_trace.repeated.count': count } })
   await viewer.send([{ id: 1, name: 'GET /', kind: 2, ms: 50 }, job(2, 7, 'redis GET')])

@@ -75,7 +75,7 @@ async function callOn (stream, chunks, isOpen) {
   return Object.assign(answer, { reset: stream.rstCode })
 }
 
-test('what comes over gRPC is what came over HTTP', async (t) => {
+test('the same request gives the same over gRPC as over HTTP', async (t) => {
   const { client, json, refused } = await start(t)
   const answer = await client.call([framed(body)])
   t.match(answer, { http: 200, code: OK, hasTrailers: true, message: undefined, headers: { 'content-type': 'application/grpc' } })
@@ -92,7 +92,7 @@ test('what comes over gRPC is what came over HTTP', async (t) => {
   t.same(refused(), {})
 })
 
-test('a message is read however it is packed', async (t) => {
+test('a message is read in any compression, content type and size of pieces', async (t) => {
   const { client, json } = await start(t)
   let trace = 0
   const next = () => encodeRequest(spansOf([{ trace: ++trace }]))
@@ -176,7 +176,7 @@ test('a fault of the viewer is answered', async (t) => {
   t.match(printed, [/TypeError: a bug/])
 })
 
-test('bombs are refused, before and after decompressing', async (t) => {
+test('bodies that are too large before or after decompression are refused', async (t) => {
   const { client, refused } = await start(t)
   const bomb = gzipSync(Buffer.alloc(200 * MIB), { level: 9 })
   const before = process.memoryUsage().rss
@@ -187,7 +187,7 @@ test('bombs are refused, before and after decompressing', async (t) => {
   t.match(await client.call([framed(body)]), { code: OK }, 'goes on')
 })
 
-test('a sender is told to come again where too much is under way', async (t) => {
+test('a sender is asked to retry while too much is being received', async (t) => {
   const { port, refused } = await start(t)
   // Two messages that have all but ended, and a third one.
   const clients = [1, 2, 3].map(() => clientOf(t, port))
@@ -222,12 +222,12 @@ function statusOf ({ headers }) {
   return { code, message: String(message), type: String(type), seconds: fields(fields(info)[1])[1] }
 }
 
-test('pieces of one byte count for what they cost', async (t) => {
+test('pieces of one byte count as the memory that they use', async (t) => {
   const bytes = Readable.from((function * () { for (let i = 0; i < MIB; i++) yield Buffer.from([0]) })(), { objectMode: false })
   await t.rejects(new Bodies().receive(bytes, (whole) => ({ bytes: whole, encoding: 'identity' })), { reason: 'busy' }, 'a million of them')
 })
 
-test('1,000 calls at once are taken, over one connection', async (t) => {
+test('1,000 calls at once over one connection are taken', async (t) => {
   const { client, viewer } = await start(t)
   const answers = await Promise.all(Array.from({ length: 1000 }, (_, i) => client.call([framed(encodeRequest(spansOf([{ trace: i + 1 }])))])))
   t.ok(answers.every(({ code }) => code === OK))
@@ -258,7 +258,7 @@ test('a call that does not end is ended', async (t) => {
   t.match(await client.call([framed(body)]), { code: OK })
 })
 
-test('a connection that is not used is ended, with a goodbye', async (t) => {
+test('a connection that is not used is closed with a GOAWAY', async (t) => {
   const { client: { session }, grpc } = await start(t, { limits: { idleMs: 100 } })
   const [code] = await once(session, 'goaway')
   t.equal(code, http2.constants.NGHTTP2_NO_ERROR)
@@ -278,7 +278,7 @@ test('the viewer closes while calls are open', async (t) => {
   await (silent.destroyed || once(silent, 'close'))
 })
 
-test('HTTP/1.1 is told where to go, and what is neither is cut off', async (t) => {
+test('HTTP/1.1 gets a text with the right address, and any other protocol is disconnected', async (t) => {
   const { port, httpPort, refused, client, grpc } = await start(t, { limits: { prefaceMs: 500 } })
   const text = `This port is for OTLP over gRPC. Send OTLP over HTTP to port ${httpPort}.\n`
   for (const init of [{}, { method: 'POST', body: body.toString('latin1') }, { method: 'PRI' }, { method: 'POST', body: 'x'.repeat(MIB) }]) {
@@ -336,7 +336,7 @@ async function raw (port, chunks) {
   return answer
 }
 
-test('a message in pieces, over a connection that pings', async (t) => {
+test('a message in pieces is read, over a connection that pings', async (t) => {
   const { port, viewer } = await start(t)
   const answer = await raw(port, [
     Buffer.concat([PREFACE, SETTINGS, frame(HEADERS, 0, 1, CALL.subarray(0, 20)), frame(CONTINUATION, END_HEADERS, 1, CALL.subarray(20))]),
@@ -347,7 +347,7 @@ test('a message in pieces, over a connection that pings', async (t) => {
   t.match(viewer.stats(), { traces: 1, refused: { requests: 0 } })
 })
 
-test('floods of headers and of resets end what makes them', async (t) => {
+test('floods of headers and of resets end their connections', async (t) => {
   const { port, client, viewer } = await start(t)
   await client.call([framed(body)])
   const large = await client.call([framed(body)], { headers: { padding: 'x'.repeat(20_000) } })
@@ -404,7 +404,7 @@ test('connections are limited', async (t) => {
   t.match(await client.call([framed(body)]), { code: OK })
 })
 
-test('it listens on loopback only, on both addresses', async (t) => {
+test('gRPC listens on both addresses of loopback, and on no other', async (t) => {
   const { port } = await start(t)
   t.match(await clientOf(t, port, '[::1]').call([framed(body)]), { code: OK })
   const addresses = Object.values(require('node:os').networkInterfaces()).flat().filter(({ internal, family }) => !internal && family === 'IPv4')
@@ -413,7 +413,7 @@ test('it listens on loopback only, on both addresses', async (t) => {
   }
 })
 
-test('the command prints the port, and takes the next one where it is taken', async (t) => {
+test('the command prints the gRPC port, and takes the next one if the port is in use', async (t) => {
   const { port } = await start(t)
   const command = runCommand(t, ['--port', '0', '--grpc-port', String(port)])
   const [, taken] = await command.output(new RegExp(`port ${port} is in use: this viewer receives gRPC on (\\d+), and does not see what is sent to ${port}\n`))
@@ -424,7 +424,7 @@ test('the command prints the port, and takes the next one where it is taken', as
   t.match(await (await fetch(`http://localhost:${taken}/`)).text(), `Send OTLP over HTTP to port ${new URL(url).port}.`)
 })
 
-test('an app still sends by HTTP, and a service that it starts by gRPC', async (t) => {
+test('an app still sends over HTTP, and a service that it starts sends over gRPC', async (t) => {
   const { app, json, text } = await runApp(t)
   const [, port] = /shows the requests of app\.js \(gRPC: port (\d+)\)/.exec(text())
   await fetch(`${app}/users/7`)
@@ -434,7 +434,7 @@ test('an app still sends by HTTP, and a service that it starts by gRPC', async (
   t.equal((await json('/api/traces')).total, 2)
 })
 
-test('which port is tried, and what is said where it fails', async (t) => {
+test('gRPC takes the next free port, and a failure to listen is explained', async (t) => {
   const listening = async (options, errors = {}) => {
     const tried = []
     const said = []

@@ -33,7 +33,7 @@ async function shop (t) {
 
 const MIDDLE = `from=${at(10 * SECOND)}&to=${at(40 * SECOND)}`
 
-test('the interval of a query', (t) => {
+test('from, to and last of a query make an interval', (t) => {
   const of = (query) => interval(new URLSearchParams(query), 1_000_000)
   t.equal(of(''), null)
   t.equal(of('from=&to=&last='), null)
@@ -49,7 +49,7 @@ test('the interval of a query', (t) => {
   t.end()
 })
 
-test('a trace is in the interval in which it started, a line in that of its time', async (t) => {
+test('a trace is in the interval in which it started, and a line is in the interval of its time', async (t) => {
   const viewer = await shop(t)
   const found = async (query) => numbers((await viewer.json(`/api/traces?${query}`)).traces)
   t.same(await found(MIDDLE), [5, 4, 3, 2], 'both ends belong to it')
@@ -66,7 +66,7 @@ test('a trace is in the interval in which it started, a line in that of its time
   }
 })
 
-test('the last minutes end now', async (t) => {
+test('an interval of the last minutes ends now', async (t) => {
   const viewer = await startViewer(t)
   const ago = (ms) => Date.now() - START_MS - ms
   await viewer.send([request(1, { at: ago(10 * MINUTE) }), request(2, { at: ago(2 * MINUTE) })])
@@ -113,7 +113,7 @@ test('a request whose clock is ahead is counted as one of now, and hides no othe
   t.same(exceptions.map(({ count, histogram }) => [count, histogram.length]), [[3, 3]])
 })
 
-test('when a trace without a root started is not searched for again and again', async (t) => {
+test('the start of a trace without a root is not searched again and again', async (t) => {
   const store = new TraceStore()
   const traces = 20
   let searches = 0

@@ -50,7 +50,7 @@ function logsOf (lines, service = 'shop') {
 const encoded = (lines) => logsFromJson(logsOf(lines))
 const sendLogs = (viewer, lines) => viewer.post('/v1/logs', JSON.stringify(logsOf(lines)), JSON_TYPE)
 
-test('lines stand beneath the span that wrote them, before what began later, whatever came first', async (t) => {
+test('lines are below the span that wrote them and before spans that started later, in any order of arrival', async (t) => {
   const viewer = await startViewer(t)
   await sendLogs(viewer, [{ trace: 1, span: 1, at: 8, text: 'after', severity: 13, attributes: { user: '7' } }, { trace: 1, span: 2, at: 3, text: 'inside', severity: 5 }])
   await viewer.send([request, call])
@@ -78,7 +78,7 @@ SERVER GET /users/:id    12.5 ms  200
   t.equal(stdout, text, 'and so in the terminal, by way of OTLP JSON')
 })
 
-test('records of other senders: protobuf by a writer that is not ours, and JSON as senders write it', async (t) => {
+test('records of other senders are read, as protobuf by another writer and as JSON', async (t) => {
   const viewer = await startViewer(t)
   const Request = proto.collector.logs.v1.ExportLogsServiceRequest
   const body = Request.encode(Request.fromObject({
@@ -117,7 +117,7 @@ test('records of other senders: protobuf by a writer that is not ours, and JSON 
   t.match((await viewer.json('/api/stats')).lines, { held: 3, received: 3 })
 })
 
-test('lines are found by level and text, and requests by the text of their lines', async (t) => {
+test('log lines are found by level and text, and requests are found by the text of their lines', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request])
   await sendLogs(viewer, [{ trace: 1, severity: 5, text: 'one' }, { severity: 13, text: 'Two' }, { severity: 17, attributes: { of: 'two' } }, { severity: 0, text: 'no level' }])
@@ -133,7 +133,7 @@ test('lines are found by level and text, and requests by the text of their lines
   t.equal((await viewer.json('/api/traces?q=two')).traces.length, 0)
 })
 
-test('lines and traces share the bound: lines go with their trace, those without one oldest first', (t) => {
+test('lines and traces share the bound: lines are evicted with their trace, and the oldest lines without a trace first', (t) => {
   const store = new TraceStore({ maxBytes: MIB })
   const long = 'x'.repeat(5000)
   for (let trace = 1; trace <= 300; trace++) {
@@ -156,7 +156,7 @@ test('lines and traces share the bound: lines go with their trace, those without
   t.end()
 })
 
-test('a sender hears what was not kept', async (t) => {
+test('a sender is told what was not kept', async (t) => {
   const viewer = await startViewer(t, { maxBytes: MIB })
   await viewer.send([request])
   const response = await sendLogs(viewer, Array.from({ length: 300 }, () => ({ trace: 1, text: 'x'.repeat(5000) })))
@@ -165,7 +165,7 @@ test('a sender hears what was not kept', async (t) => {
 })
 
 // Each line needs objects in addition to its bytes.
-test('lines without end stay within the bound, whatever their traces are', { timeout: 120_000 }, async (t) => {
+test('endless lines stay within the bound, with any kind of traces', { timeout: 120_000 }, async (t) => {
   const child = runInChild(t, async ({ root, say }) => {
     const { bytesInUse } = require(`${root}/test/support/bytes-in-use`)
     const { TraceStore } = require(`${root}/viewer/store/trace-store`)
@@ -230,7 +230,7 @@ test('every cut and every changed byte of records is refused or read, and what w
   t.end()
 })
 
-test('nothing that a line says draws in the terminal or reaches an assistant as more than one line', async (t) => {
+test('text of a log line cannot drive a terminal, and stays on one line for an assistant', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request])
   await sendLogs(viewer, [{ trace: 1, span: 1, text: HOSTILE, attributes: { [HOSTILE]: HOSTILE, 'exception.type': HOSTILE } }])
@@ -267,7 +267,7 @@ test('export, import and --save keep lines', async (t) => {
   t.match(JSON.parse(readFileSync(file, 'utf8')), { resourceLogs: [{ scopeLogs: [{ logRecords: [{ body: { stringValue: 'saved' } }] }] }] })
 })
 
-test('lines are instants of the trace that Perfetto opens, in the lane of their span', async (t) => {
+test('log lines are instants in the file for Perfetto, in the lane of their span', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, call])
   await sendLogs(viewer, [{ trace: 1, span: 2, at: 6, text: HOSTILE, severity: 13, attributes: { user: '7' } }, { trace: 1, span: 9, at: 7 }])
@@ -278,7 +278,7 @@ test('lines are instants of the trace that Perfetto opens, in the lane of their 
   t.match(second, { ts: 7000, name: /a line$/ }, 'of a span that was not received')
 })
 
-test('an app\'s lines are seen without a line in its code, also where it registers light-trace itself', async (t) => {
+test('an app\'s log lines are shown without a change in its code, even if it registers light-trace itself', async (t) => {
   const logging = APP.replace("require('fastify')()", "require('fastify')({ logger: { level: 'debug' } })").replace('async (request) => ({', 'async (request) => { request.log.debug({ a: 1 }, \'loading\'); return {').replace('request.params.id }))', 'request.params.id } })')
   const own = logging.replace(/^(const app = .*\n)/m, `$1app.register(require(${JSON.stringify(join(__dirname, '../..'))}))\n`)
   for (const app of [logging, own]) {
@@ -291,7 +291,7 @@ test('an app\'s lines are seen without a line in its code, also where it registe
   }
 })
 
-test('nothing is said of an app whose logger is off, and OTEL_LOGS_EXPORTER=none asks for no lines', async (t) => {
+test('an app whose logger is off causes no message, and OTEL_LOGS_EXPORTER=none leaves lines out', async (t) => {
   for (const env of [{}, { OTEL_LOGS_EXPORTER: 'none' }]) {
     const quiet = { ...env, LIGHT_TRACE_BLOCKED_LOOP: 'false' } // a busy machine blocks the loop, which would be reported
     const { app, json, kill, exit, text } = await runApp(t, { env: quiet, files: { 'app.js': env.OTEL_LOGS_EXPORTER ? APP.replace("require('fastify')()", "require('fastify')({ logger: true })") : APP } })

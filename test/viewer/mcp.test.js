@@ -26,7 +26,7 @@ async function talk (t, port, ...messages) {
 
 const use = (id, name, given) => ({ id, method: 'tools/call', params: { name, arguments: given } })
 
-test('an assistant lists, gets, finds the slowest and the errors', async (t) => {
+test('an assistant lists requests, reads one, and finds the slowest and the failed ones', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ trace: 1, id: 1, name: 'GET /users/:id', kind: 2, ms: 50, attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'user.id': '7' } }])
   await viewer.send([{ ...failure, trace: 2, attributes: { ...failure.attributes, 'light_trace.time.idle': 0.025, 'light_trace.time.busy': 0.005 } }])
@@ -154,7 +154,7 @@ test('requests that one blocked loop made slow are listed together, first the on
   t.match(slowest.slice(slowest.indexOf('The slowest of the last 4 traces:') + 1, -1).map((line) => line.replace(/GET \/(first|last)/, 'GET')), [together[0], together[1], / {2}GET /, / {2}GET /])
 })
 
-test('what is wrong is an error, and the next message is answered', async (t) => {
+test('a wrong message is answered with an error, and the next message is answered', async (t) => {
   const viewer = await startViewer(t)
   const answers = await talk(t, viewer.port, 'no json', '5', { id: 1, method: 'nowhere' }, use(2, 'delete_all'), use(3, 'get_trace', {}), use(4, 'list_traces', { limit: 5000 }),
     use(5, 'list_traces', { status: 3 }), use(6, 'list_traces', { __proto__x: 1 }), use(7, 'get_trace', { id: 'x' }), { id: 8, method: 'ping' })
@@ -163,7 +163,7 @@ test('what is wrong is an error, and the next message is answered', async (t) =>
   ])
 })
 
-test('without a viewer a tool says how to start one', async (t) => {
+test('a tool explains how to start a viewer if none is running', async (t) => {
   const { viewer, port } = await startViewer(t)
   await viewer.close()
   const [answer] = await talk(t, port, use(1, 'list_traces'))

@@ -35,7 +35,7 @@ test('an app that registers light-trace itself is measured too, with instruments
   t.ok(await eventually(named(json, 'v8js.memory.heap.used'), (found) => found !== undefined))
 })
 
-test('whoever switches metrics off, or sends them elsewhere, has them as before', (t) => {
+test('metrics that the user turned off or sends elsewhere stay as they were', (t) => {
   const command = { LIGHT_TRACE_VIEWER: 'http://127.0.0.1:4318', OTEL_METRICS_EXPORTER: 'otlp' }
   const facts = (given, environment) => {
     const { metrics } = resolveOptions(given === undefined ? {} : { metrics: given }, environment)

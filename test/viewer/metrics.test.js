@@ -38,7 +38,7 @@ function sdk (temporality) {
 
 for (const [encoding, headers, serializer] of [['protobuf', PROTOBUF, ProtobufMetricsSerializer], ['JSON', JSON_TYPE, JsonMetricsSerializer]]) {
   for (const temporality of [AggregationTemporality.CUMULATIVE, AggregationTemporality.DELTA]) {
-    test(`what the OpenTelemetry SDK sends is kept: ${encoding}, ${AggregationTemporality[temporality].toLowerCase()}`, async (t) => {
+    test(`metrics of the OpenTelemetry SDK are stored: ${encoding}, ${AggregationTemporality[temporality].toLowerCase()}`, async (t) => {
       const viewer = await startViewer(t)
       const { instruments, collect } = sdk(temporality)
       for (const rounds of [1, 2]) {
@@ -76,7 +76,7 @@ for (const [encoding, headers, serializer] of [['protobuf', PROTOBUF, ProtobufMe
   }
 }
 
-test('JSON and protobuf come to the same, with names of enums and numbers as text', async (t) => {
+test('JSON, with names of enums and numbers as text, gives the same metrics as protobuf', async (t) => {
   const [a, b] = [await startViewer(t), await startViewer(t)]
   const time = String(BigInt(Date.now()) * 1_000_000n)
   const point = { startTimeUnixNano: time, timeUnixNano: time, attributes: [{ key: 'k', value: { stringValue: 'v' } }] }
@@ -122,7 +122,7 @@ test('a counter that starts again, and one whose value falls, are not negative',
   t.same(rates, [[0, 10], [10, 5], [20, 10], [30, 2]])
 })
 
-test('an app that starts is counted from its start, also what it measures for the first time later', async (t) => {
+test('an app is counted from its start, and so is a series that it first measures later', async (t) => {
   const { send, course } = storeAt()
   const start = NOW_MS - 10 * S
   send([counter([{ start, time: NOW_MS, asInt: 20 }])], { atMs: NOW_MS })
@@ -139,14 +139,14 @@ test('workers that send the same series under the same name do not count as star
   t.same(await course('name=count', 'rate'), [[0, 2], [10, 2], [20, 2]])
 })
 
-test('deltas add up, and what is sent twice counts once', async (t) => {
+test('deltas add up, and a delta that is sent twice counts once', async (t) => {
   const { send, course } = storeAt()
   const of = (time, value) => counter([{ start: NOW_MS + time * S - 10 * S, time: NOW_MS + time * S, asInt: value }], { temporality: DELTA })
   for (const [time, value] of [[10, 50], [20, 30], [10, 50], [20, 30], [50, 10]]) send([of(time, value)], { atMs: NOW_MS + Math.max(time, 20) * S })
   t.same(await course('name=count', 'rate'), [[0, 5], [10, 3], [20, 0], [30, 0], [40, 1]], 'a sender of deltas sends none while nothing is counted')
 })
 
-test('sums that rise and fall are added up over their series, gauges are not', async (t) => {
+test('sums that rise and fall are added up over their series, and gauges are not', async (t) => {
   const { send, data, course } = storeAt()
   for (const at of [0, 10, 20]) {
     const points = [1, 2].map((n) => ({ time: NOW_MS + at * S, asInt: n * 10 + at, attributes: { pool: String(n) } }))
@@ -297,7 +297,7 @@ test('quantiles of summaries of several series are not known', async (t) => {
   t.match((await data('name=old&points=1&by=i')).series.map(({ p50 }) => p50[0]).sort(), [2, 3, 4])
 })
 
-test('what has no value, and what is not finite or breaks the rules, is left out, and the sender is told', async (t) => {
+test('points that have no value, are not finite or break the rules are left out, and the sender is told', async (t) => {
   const { send, data, store } = storeAt()
   t.equal(send([gauge([{ asDouble: NaN }, { asDouble: Infinity, attributes: { a: 'b' } }, { asInt: 3, flags: 1 }])]), 2)
   t.equal(send([counter([{ asInt: -1, time: NOW_MS }], { temporality: DELTA })]), 1, 'a counter that falls')
@@ -316,7 +316,7 @@ test('what has no value, and what is not finite or breaks the rules, is left out
   t.match((await viewer.json('/api/stats')).metrics, { series: 0, points: 0, dropped: { not_finite: 2 } })
 })
 
-test('an exemplar knows whether its trace is held, and is there once', async (t) => {
+test('an exemplar appears once and tells whether its trace is stored', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ trace: 7, id: 1 }])
   const now = Date.now()
@@ -367,7 +367,7 @@ test('parameters of the API are checked, and an unknown metric is not found', as
   t.equal((await viewer.get('/api/metrics', { method: 'POST' })).status, 405)
 })
 
-test('an interval that has passed, and one that lies ahead, are answered', async (t) => {
+test('an interval in the past and one in the future are answered', async (t) => {
   const { send, data } = storeAt()
   for (const at of [0, 10, 20, 30]) send([gauge([{ time: NOW_MS + at * S, asInt: at }])], { atMs: NOW_MS + at * S })
   const { atMs, series } = await data(`name=level&from=${NOW_MS + 10 * S}&to=${NOW_MS + 25 * S}`)

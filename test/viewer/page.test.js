@@ -10,11 +10,11 @@ const { startViewer, traceId } = require('./support')
 const BYTES_MAX = 180_000 // a quarter of it draws charts (uPlot and chart.mjs), map and statistics
 const text = import('../../viewer/page/text.mjs')
 
-test('the page is what its parts make of it', async (t) => {
+test('the page is the one that its parts build', async (t) => {
   t.ok(readFileSync(PAGE, 'utf8') === await buildPage(), 'run npm run build:viewer')
 })
 
-test('the page is one small file that asks for nothing else', async (t) => {
+test('the page is one small file that loads nothing else', async (t) => {
   const html = readFileSync(PAGE, 'utf8')
   t.ok(Buffer.byteLength(html) <= BYTES_MAX, `${Buffer.byteLength(html)} bytes of ${BYTES_MAX}`)
   t.notMatch(html, /<(?:script|link|img|iframe)[^>]+(?:src|href)="?(?!data:)[\w/.]/i, 'no file beside it')
@@ -30,7 +30,7 @@ test('the policy of the page allows its own script and style only', async (t) =>
   t.notMatch(policy, /unsafe/)
 })
 
-test('the page of a trace comes with the first rows of it, as data that cannot become markup', async (t) => {
+test('the page of a trace contains its first rows, as data that cannot become markup', async (t) => {
   const { get, json, send } = await startViewer(t)
   const rowsIn = (html) => /<script type="application\/json" id="rows">([^<]*)<\/script>\n<\/body>/.exec(html)?.[1]
   await send([{ id: 1, ms: 500, name: '</script><script>alert(1)</script><!-- \u2028' }])
@@ -46,19 +46,19 @@ test('the page of a trace comes with the first rows of it, as data that cannot b
   for (const path of ['/', '/routes', `/traces/${traceId(2)}`, '/traces/%3C', `/traces/${traceId(1)}/spans`]) t.ok(await (await get(path)).text() === readFileSync(PAGE, 'utf8'), path)
 })
 
-test('a page that cannot make its rows comes without them', async (t) => {
+test('a page is sent without its rows if they cannot be made', async (t) => {
   const { viewer, get, send } = await startViewer(t)
   await send([{}])
   viewer.api.firstRows = () => { throw new Error('broken') }
   t.ok(await (await get('/traces/last')).text() === readFileSync(PAGE, 'utf8'))
 })
 
-test('numbers are in groups of three', async (t) => {
+test('the digits of numbers are in groups of three', async (t) => {
   const { count } = await text
   t.same([0, 999, 1000, 10_000, 123_456.7, 1_234_567, -1234, NaN].map(count), ['0', '999', '1\u202f000', '10\u202f000', '123\u202f457', '1\u202f234\u202f567', '-1\u202f234', '–'])
 })
 
-test('what hides in a text is made visible', async (t) => {
+test('hidden characters of a text are made visible', async (t) => {
   const { line, block } = await text
   t.equal(line('user\u202etxt.exe'), 'user⟨U+202E⟩txt.exe')
   t.equal(line('bell\u0007'), 'bell⟨U+0007⟩')
@@ -70,7 +70,7 @@ test('what hides in a text is made visible', async (t) => {
   t.same(block('one\ntwo\tthree\u001b[31m'), { text: 'one\ntwo\tthree⟨U+001B⟩[31m', left: 0 })
 })
 
-test('long texts are cut, and say so', async (t) => {
+test('long texts are cut and marked', async (t) => {
   const { line, block } = await text
   t.equal(line('x'.repeat(1000), 10), 'xxxxxxxxxx…')
   t.same(block('x'.repeat(1000), 10), { text: 'xxxxxxxxxx', left: 990 })

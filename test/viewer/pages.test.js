@@ -167,7 +167,7 @@ test('the two lines that Fastify writes for a request say what they are', async 
   t.equal(lines[1].rest, 'reqId=req-1 res={"statusCode":200} responseTime=1.23 ms')
 })
 
-test('numbers in lines are rounded, and exact where a line is read whole', async (t) => {
+test('numbers are rounded in a list of lines, and exact when a line is read whole', async (t) => {
   const viewer = await startViewer(t)
   const double = (doubleValue) => ({ doubleValue })
   await sendRecords(viewer, [{ text: 'x', attributes: { a: double(1.23456789), b: double(0.1 + 0.2), c: { intValue: '1234567890' }, d: double(123456789.123), e: map({ f: double(2 / 3) }), responseTime: double(1234.5678), g: text('1.23456789') } }])

@@ -19,7 +19,7 @@ class Pool {
 module.exports = { Client, Pool }
 `
 
-test('pg is traced without a line of code: pools, clients, in modules of either kind', async (t) => {
+test('pools and clients of pg are traced without a line of code, in modules of either kind', async (t) => {
   const route = `const { Pool, Client } = pg
 const pool = new Pool()
 app.get('/pg', async () => {

@@ -28,7 +28,7 @@ test('the viewer requires Node\'s modules and its own, and of the library only t
   t.same([...outside].filter((name) => !name.startsWith('node:') && !/^viewer\b/.test(name)).sort(), ['index', 'lib/config/checks', 'lib/features/console', 'lib/features/libraries/statement', 'lib/features/testing/budget', 'package.json'])
 })
 
-test('slices of one lane lie in one another or beside one another', async (t) => {
+test('slices of one lane are nested or side by side', async (t) => {
   const store = new TraceStore()
   // Overlapping siblings, late work after its parent, and another service.
   store.receive(encodeRequest(spansOf([

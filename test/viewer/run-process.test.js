@@ -8,7 +8,7 @@ const { test } = require('tap')
 const { runApp, runCommand, eventually, arrived, APP } = require('./command')
 const { startViewer } = require('./support')
 
-test('a signal to all processes of a group comes to the app once', async (t) => {
+test('a signal to all processes of a group reaches the app once', async (t) => {
   const counting = `${APP}
 let count = 0
 process.on('SIGINT', () => { if (count++ === 0) setTimeout(() => { console.log('SIGINT came', count); process.exit(0) }, 400) })`
@@ -17,7 +17,7 @@ process.on('SIGINT', () => { if (count++ === 0) setTimeout(() => { console.log('
   t.match(await exit, { code: 0, stdout: /SIGINT came 1\n/ })
 })
 
-test('an app in a second terminal joins the viewer that runs', async (t) => {
+test('an app in a second terminal joins the running viewer', async (t) => {
   const viewer = await startViewer(t)
   const { app, text, json } = await runApp(t, { options: ['--port', String(viewer.port)] })
   t.match(text(), new RegExp(`light-trace: http://localhost:${viewer.port}, the viewer of process ${process.pid}, shows the requests of app\\.js\n`))
@@ -33,31 +33,31 @@ test('a command is traced with every Node process in it', async (t) => {
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
-test('`node app.js` is app.js, and options of Node are handed on', async (t) => {
+test('`node app.js` runs app.js, and options of Node are passed on', async (t) => {
   const { app } = await runApp(t, { program: 'node', args: ['--max-old-space-size=300', 'app.js', 'one'] })
   t.match(await (await fetch(`${app}/given`)).json(), { args: ['one'], execArgv: 3 })
 })
 
-test('the exit code is the app\'s', async (t) => {
+test('the command exits with the app\'s code', async (t) => {
   const { app, exit } = await runApp(t)
   await fetch(`${app}/exit`)
   t.match(await exit, { code: 7, signal: null })
 })
 
-test('an app that cannot be started ends the command with its own words', async (t) => {
+test('an app that cannot be started ends the command with the app\'s own message', async (t) => {
   const { code, stderr } = await runCommand(t, ['--port', '0', 'app.js'], { cwd: t.testdir({ 'app.js': "require('nowhere')" }) }).exit
   t.equal(code, 1)
   t.match(stderr, /Cannot find module 'nowhere'/)
 })
 
-test('standard input is the app\'s', async (t) => {
+test('the app reads standard input', async (t) => {
   const files = { 'echo.js': "process.stdin.on('data', (text) => process.stdout.write('read ' + text))" }
   const command = runCommand(t, ['--port', '0', 'echo.js'], { cwd: t.testdir(files), input: 'a line\n' })
   const { code, stdout } = await command.exit
   t.match([code, stdout], [0, 'read a line\n'], 'and nothing of ours is in its output')
 })
 
-test('--stay goes on showing when the app has ended', async (t) => {
+test('--stay keeps the viewer running after the app has ended', async (t) => {
   const { app, json, output, kill, exit } = await runApp(t, { options: ['--stay'] })
   await fetch(`${app}/users/7`)
   await eventually(() => json('/api/traces'), arrived(1))
@@ -74,7 +74,7 @@ test('--stay does not outlive a supervisor: SIGTERM ends the app and the viewer'
   t.match(await exit, { signal: 'SIGTERM' }, 'as the app did')
 })
 
-test('--watch restarts the app, and it goes on being traced', async (t) => {
+test('--watch restarts the app, which is still traced', async (t) => {
   const { app, json, output, cwd } = await runApp(t, { options: ['--watch'] })
   await fetch(`${app}/users/7`)
   await eventually(() => json('/api/traces'), arrived(1))
@@ -85,7 +85,7 @@ test('--watch restarts the app, and it goes on being traced', async (t) => {
   t.equal(traces[0].route, 'GET /people/:id')
 })
 
-test('an app that registers light-trace itself is traced as it says', async (t) => {
+test('an app that registers light-trace itself is traced with its own options', async (t) => {
   const own = APP.replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { serviceName: 'mine', attributes: () => ({ tier: 'gold' }) })")
   const { app, json } = await runApp(t, { files: { 'app.js': own } })
   await fetch(`${app}/users/7`)
@@ -93,7 +93,7 @@ test('an app that registers light-trace itself is traced as it says', async (t) 
   t.match(traces[0], { service: 'mine', spans: 2 })
 })
 
-test('what the app\'s tracer lost is in the viewer\'s figures', async (t) => {
+test('the viewer\'s figures include what the app\'s tracer lost', async (t) => {
   const lossy = APP
     .replace("require('fastify')()", "require('fastify')()\napp.register(require('light-trace'), { exporter: { url: 'http://127.0.0.1:9/v1/traces' } })")
     .replace('setImmediate(() => process.exit(7))', 'setImmediate(() => app.close())')

@@ -27,7 +27,7 @@ test('an app is traced without a line in its code', async (t) => {
   t.match(await exit, { code: null, signal: 'SIGTERM' }, 'ended as the app did')
 })
 
-test('an app that registers light-trace itself has the spans of its handlers too, also of routes with options of their own', async (t) => {
+test('an app that registers light-trace itself has spans of its handlers, too, even of routes with their own options', async (t) => {
   const own = `app.register(require(${JSON.stringify(ROOT)}), { serviceName: 'own' })
     app.get('/own', { config: { trace: { spans: { hooks: ['preHandler'] } } } }, async () => 'ok')\n`
   const { json, app } = await runApp(t, { files: { 'app.js': APP.replace(/^(const app = .*\n)/m, `$1${own}`) } })
@@ -67,7 +67,7 @@ test('an ES module is traced', async (t) => {
   t.equal(traces[0].route, 'GET /users/:id')
 })
 
-test('TypeScript is traced where Node strips types itself', { skip: stripsTypes ? false : 'not on this Node' }, async (t) => {
+test('TypeScript is traced on a Node that strips types', { skip: stripsTypes ? false : 'not on this Node' }, async (t) => {
   const { json, app } = await runApp(t, { files: { 'app.mts': TYPESCRIPT }, program: 'app.mts' })
   await fetch(`${app}/users/7`)
   const { traces } = await eventually(() => json('/api/traces'), arrived(1))
@@ -84,7 +84,7 @@ const LOADER = {
     }`
 }
 
-test('TypeScript is traced by a loader of one\'s own, on any Node', async (t) => {
+test('TypeScript is traced with a loader on any Node', async (t) => {
   for (const options of [['--import=./loader.mjs'], ['--import', './loader.mjs']]) {
     const { json, app } = await runApp(t, { files: { ...LOADER, 'app.ts': TYPESCRIPT }, program: 'app.ts', options })
     await fetch(`${app}/users/7`)
@@ -93,7 +93,7 @@ test('TypeScript is traced by a loader of one\'s own, on any Node', async (t) =>
   }
 })
 
-test('a script is run by what its first line names, and what it starts is traced', async (t) => {
+test('a script is run by the program in its first line, and the processes that it starts are traced', async (t) => {
   const scripts = { 'start.sh': 'exec node app.js', start: '#!/usr/bin/env -S sh -e\nexec node app.js', 'app-cli': `#!/usr/bin/env node\n${APP}` }
   for (const program of ['./start.sh', 'start', './app-cli']) {
     const { json, app } = await runApp(t, { files: { 'app.js': APP, ...scripts }, program })
@@ -106,7 +106,7 @@ test('a script is run by what its first line names, and what it starts is traced
 const PLAIN = "require('http').createServer((request, response) => response.end()).listen(0, function () { console.log('app at http://localhost:' + this.address().port) })\n"
 const OLD = "require('diagnostics_channel').channel('fastify.initialization').publish({ fastify: { version: '4.28.1' } })\n"
 
-test('an app that is not traced, or whose spans go elsewhere, has a word said', async (t) => {
+test('the command explains why an app is not traced, or that its spans go elsewhere', async (t) => {
   const own = (options) => APP.replace("require('fastify')()", `require('fastify')()\napp.register(require('light-trace'), ${options})`)
   const apps = [
     [PLAIN, /process \d+ serves HTTP without Fastify/],
@@ -122,7 +122,7 @@ test('an app that is not traced, or whose spans go elsewhere, has a word said', 
   }
 })
 
-test('a Node without TypeScript says so', { skip: process.allowedNodeEnvironmentFlags.has('--experimental-strip-types') }, async (t) => {
+test('the command explains that this Node cannot run TypeScript', { skip: process.allowedNodeEnvironmentFlags.has('--experimental-strip-types') }, async (t) => {
   const cwd = t.testdir({ 'app.ts': TYPESCRIPT })
   const { code, stderr } = await runCommand(t, ['--port', '0', 'app.ts'], { cwd }).exit
   t.equal(code, 2)

@@ -67,7 +67,7 @@ test('pages of other origins may not read', async (t) => {
   t.equal((await ask(port, '/', { host, 'sec-fetch-site': 'cross-site' })).status, 200, 'and a link may lead to the page')
 })
 
-test('who comes by a link of another origin gets the page, and no data in it', async (t) => {
+test('a link on a page of another origin opens the page without data', async (t) => {
   const { port, send } = await startViewer(t)
   await send([{ name: 'secret' }])
   const page = async (headers, method) => (await ask(port, `/traces/${traceId(1)}`, { host: `localhost:${port}`, ...headers }, method)).text
@@ -96,7 +96,7 @@ test('the page may run nothing but its own scripts', async (t) => {
   t.equal((await get('/api/traces')).headers.get('x-content-type-options'), 'nosniff')
 })
 
-test('pages of localhost may send, others may not', async (t) => {
+test('pages on localhost may send, and other pages may not', async (t) => {
   const { port, viewer } = await startViewer(t)
   const post = (origin) => ask(port, '/v1/traces', { origin, 'content-type': 'application/json' }, 'POST', '{}')
   for (const origin of ['http://localhost:5173', 'http://127.0.0.1:8080', 'https://shop.localhost']) {
@@ -113,7 +113,7 @@ test('pages of localhost may send, others may not', async (t) => {
   t.equal((await ask(port, '/v1/traces', { host: 'host.docker.internal', 'content-type': 'application/json' }, 'POST', '{}')).status, 200, 'a container names this machine as it likes')
 })
 
-test('opened to others, all that answers data needs the token', async (t) => {
+test('with --host, every address that returns data requires the token', async (t) => {
   const { port, get } = await startViewer(t, { token: TOKEN })
   for (const path of [...READING, '/']) {
     t.equal((await ask(port, path, { host: 'shop.lan:4318' })).status, 401, path)
@@ -132,7 +132,7 @@ test('opened to others, all that answers data needs the token', async (t) => {
   t.equal((await ask(port, '/api/stats', { authorization: `Bearer ${TOKEN}`, origin: 'https://evil.example' })).status, 403, 'nor does it open it to other origins')
 })
 
-test('it listens on loopback only', async (t) => {
+test('the viewer listens on loopback only', async (t) => {
   const { port } = await startViewer(t)
   const addresses = Object.values(require('node:os').networkInterfaces()).flat().filter(({ internal, family }) => !internal && family === 'IPv4')
   for (const { address } of addresses) {
@@ -140,7 +140,7 @@ test('it listens on loopback only', async (t) => {
   }
 })
 
-test('what reads by another method is refused', async (t) => {
+test('a read with a method other than GET is refused', async (t) => {
   const { get, post } = await startViewer(t)
   for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) t.equal((await get('/api/traces', { method })).status, 405, method)
   t.equal((await get('/api/import')).status, 405)

@@ -99,7 +99,7 @@ test('messages go from the producer to the queue and from the queue to the consu
   ])
 })
 
-test('both directions, circles and calls to itself', async (t) => {
+test('services that call each other, in a circle or themselves have an edge for each direction', async (t) => {
   const { send, json } = await startViewer(t)
   await send([{ trace: 1, kind: SERVER }, { trace: 1, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }, { trace: 1, id: 5, parent: 4, kind: SERVER }], { service: 'a' })
   await send([{ trace: 1, id: 3, parent: 2, kind: SERVER }, { trace: 1, id: 4, parent: 3, kind: CLIENT, attributes: HTTP }], { service: 'b' })
@@ -120,7 +120,7 @@ test('the instances of a service are one node', async (t) => {
   t.same(picture(await json('/api/services')), ['clients → shop  3', 'shop → db postgresql db:5432/shop  3'])
 })
 
-test('a call inside a call is how it is sent, and counts once', async (t) => {
+test('a call inside a call shows how it is sent, and counts once', async (t) => {
   const { send, json } = await startViewer(t)
   await send([
     { trace: 1, kind: SERVER, ms: 100 },
@@ -160,7 +160,7 @@ test('a server span that arrives late turns the host into its service', async (t
   t.same(picture(await json('/api/services')), ['clients → shop  1', 'shop → stock  2'])
 })
 
-test('traces that were evicted are not counted, and nothing is kept of them', async (t) => {
+test('evicted traces are not counted, and nothing of them is kept', async (t) => {
   const store = new TraceStore({ maxBytes: 200_000 })
   const services = new Services(store)
   const list = () => services.list(new URLSearchParams())
@@ -233,7 +233,7 @@ test('other work runs while the figures of each node and edge are computed', asy
   t.ok(turns >= nodes.length + edges.length, `${turns}`)
 })
 
-test('rates are over the time in which requests came; from, to and last narrow the traces', async (t) => {
+test('rates cover the time in which requests came, and from, to and last narrow the traces', async (t) => {
   const { send, json } = await startViewer(t)
   for (let nth = 0; nth < 61; nth++) await send([{ trace: nth + 1, kind: SERVER, at: nth * 1000, ms: nth }])
   const all = await json('/api/services')
@@ -249,7 +249,7 @@ test('rates are over the time in which requests came; from, to and last narrow t
   }
 })
 
-test('what a service depends on, and what depends on it', async (t) => {
+test('the map can be narrowed to what a service depends on, or to what depends on it', async (t) => {
   const { send, json } = await startViewer(t)
   const call = async (trace, from, to) => {
     await send([{ trace, kind: SERVER }, { trace, id: 2, parent: 1, kind: CLIENT, attributes: HTTP }], { service: from })
@@ -270,7 +270,7 @@ test('what a service depends on, and what depends on it', async (t) => {
   t.same(await names('of=nobody'), [])
 })
 
-test('at most 200 nodes and 1,000 edges, the busiest; the calls of the others are counted', async (t) => {
+test('the map has the 200 busiest nodes and 1,000 busiest edges, and counts the calls of the others', async (t) => {
   const { send, json } = await startViewer(t)
   const hosts = Array.from({ length: 3000 }, (_, nth) => ({ trace: 1, id: nth + 2, parent: 1, kind: CLIENT, attributes: { ...HTTP, 'server.address': `host-${nth}` } }))
   await send([{ trace: 1, kind: SERVER }, ...hosts], { service: 'crawler' })
@@ -342,7 +342,7 @@ stock  service  2 requests  12/min  p50 10.0 ms  p99 10.0 ms
   t.equal(JSON.parse((await run('shop', '--json')).stdout).nodes.length, 4)
 })
 
-test('the places for a map of a width are in the answer if they are asked for', async (t) => {
+test('the answer has the places for a map of a width on request', async (t) => {
   const { send, json, get } = await startViewer(t)
   await send([{ kind: SERVER, ms: 9 }, { id: 2, parent: 1, kind: CLIENT, ms: 2, attributes: PG }, { id: 3, parent: 1, kind: CLIENT, ms: 2, attributes: HTTP }], { service: 'shop' })
   await send([{ id: 4, parent: 3, kind: SERVER, ms: 1 }, { id: 5, parent: 4, kind: CLIENT, ms: 1, attributes: PG }], { service: 'stock' })

@@ -17,7 +17,7 @@ async function statistics (t, spans, { by, service } = {}) {
   return viewer.json(`/api/traces/${traceId(1)}/statistics${by === undefined ? '' : `?by=${by}`}`)
 }
 
-test('spans with the same name are one row, the most own time first', async (t) => {
+test('spans with the same name are one row, and the row with the most own time comes first', async (t) => {
   const { rows, trace, by, ownMs, more } = await statistics(t, [
     request,
     { ...redis, id: 2, at: 10, ms: 10 },
@@ -60,7 +60,7 @@ test('a call within a call of the same name adds to the total once', async (t) =
   t.same(rows.map(figures), [['walk', 5, 107, 87, 7, 37.4, 100, 0], ['read', 1, 30, 20, 30, 30, 30, 0]])
 })
 
-test('by service', async (t) => {
+test('spans of the same service are one row if the statistics are by service', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([request, { parent: 1, id: 2, name: 'GET', kind: 3, at: 10, ms: 60, attributes: { 'http.request.method': 'GET', 'url.full': 'http://stock:3000/items/7' } }])
   await viewer.send([{ parent: 2, id: 3, name: 'GET /items/:id', kind: 2, at: 20, ms: 40, status: 2 }], { service: 'stock' })
@@ -102,7 +102,7 @@ test('hostile names stay apart and are cut', async (t) => {
   }
 })
 
-test('10,000 spans, in a chain or with names of their own', async (t) => {
+test('10,000 spans have statistics, in a chain or with names of their own', async (t) => {
   const viewer = await startViewer(t)
   const many = Array.from({ length: 10_000 }, (_, i) => i + 1)
   await viewer.send(many.map((id) => ({ trace: 1, id, ...(id > 1 && { parent: id - 1 }), name: `step ${id % 2}`, at: 0, ms: 20_000 - id })))

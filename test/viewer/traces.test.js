@@ -29,7 +29,7 @@ const failure = {
   }]
 }
 
-test('a trace is listed by its root, newest first', async (t) => {
+test('a trace is listed by its root, and the last to arrive comes first', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ ...request, trace: 1 }, { trace: 1, id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5 }])
   await viewer.send([{ ...failure, trace: 2 }])
@@ -57,7 +57,7 @@ test('a trace is listed by its root, newest first', async (t) => {
   t.match(traces[0], { state: 'error', status: 500, errors: 1, error: { type: 'TypeError', message: 'x is undefined' } })
 })
 
-test('each filter lets through what it says', async (t) => {
+test('each filter finds the traces that match it', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ ...request, trace: 1 }])
   await viewer.send([{ ...failure, trace: 2, ms: 100 }])
@@ -94,7 +94,7 @@ test('each filter lets through what it says', async (t) => {
   }
 })
 
-test('rows come in display order, with self time and the critical path', async (t) => {
+test('rows are in display order, with self time and the critical path', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([
     { id: 4, parent: 2, name: 'query', kind: 3, at: 3, ms: 2 },
@@ -126,7 +126,7 @@ const calls = [
   { id: 9, name: 'call' }
 ].map((call) => ({ parent: 1, kind: 3, at: call.id, ms: 0.5, ...call }))
 
-test('a call is named by where it goes, a database by its system and what is asked of it', async (t) => {
+test('a call is named by its target, and a database call by its system and query', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ ...request, ms: 50 }, ...calls])
   const { rows } = await viewer.json(`/api/traces/${traceId(1)}/rows`)
@@ -142,7 +142,7 @@ test('a call is named by where it goes, a database by its system and what is ask
   t.same(root.children.filter(({ count }) => count === 2).map(({ name }) => name).sort(), ['GET stock:3000', 'redis GET'])
 })
 
-test('a parent that has not come is a gap, and fills when it comes', async (t) => {
+test('a parent that was not received is a gap, which is filled when it arrives', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ id: 3, parent: 2, name: 'query', at: 3, ms: 2 }])
   const before = await viewer.json(`/api/traces/${traceId(1)}/rows`)
@@ -154,7 +154,7 @@ test('a parent that has not come is a gap, and fills when it comes', async (t) =
   t.match(after.trace, { root: true, orphans: 0, name: 'request' })
 })
 
-test('everything of a span is answered, and long texts only when they are asked for', async (t) => {
+test('a span is answered with all its parts, and with long texts only on request', async (t) => {
   const viewer = await startViewer(t)
   const long = 'x'.repeat(20_000)
   await viewer.send([{ ...failure, attributes: { ...failure.attributes, long, ratio: 0.5, list: ['a', 1] }, links: [{ trace: 9, span: 9 }, { trace: 1, span: 1 }] }])
@@ -199,7 +199,7 @@ test('a route has its figures, its examples, its flame and its median request', 
   t.match(rows, [{ name: 'GET /users/:id', depth: 0, below: 1, aMs: 9, bMs: 5 }, { name: 'load', depth: 1, aMs: 4.5, bMs: 2.5, aCount: 1, bCount: 1 }])
 })
 
-test('the same exception of many traces is one row', async (t) => {
+test('an exception that many traces share is one row', async (t) => {
   const viewer = await startViewer(t)
   for (const trace of [1, 2, 3]) {
     const events = [{ name: 'exception', attributes: { ...failure.events[0].attributes, 'exception.message': `user ${trace} is unknown` } }]
@@ -214,7 +214,7 @@ test('the same exception of many traces is one row', async (t) => {
   t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
 })
 
-test('a trace\'s reason is what says most, in whatever order and in however many messages it comes', async (t) => {
+test('the reason of a trace is its most informative failure, in any order of arrival and any number of messages', async (t) => {
   const viewer = await startViewer(t)
   const handler = { id: 2, parent: 1, name: 'handler', status: 2, attributes: { 'error.type': 'TypeError' } }
   const call = { id: 3, parent: 2, name: 'SELECT', kind: 3, status: 2, attributes: { 'error.type': '23505' } }
@@ -234,7 +234,7 @@ test('an exception that was caught on the way is not the reason', async (t) => {
   t.match((await viewer.json('/api/traces')).traces[0].error, { type: '503', message: null })
 })
 
-test('the same error on several spans of a trace is one fault, by its first stack', async (t) => {
+test('an error on several spans of a trace counts once, with its first stack', async (t) => {
   const viewer = await startViewer(t)
   const inner = { ...failure.events[0], attributes: { ...failure.events[0].attributes, 'exception.stacktrace': '' } }
   await viewer.send([{ id: 2, parent: 1, kind: 3, name: 'call', status: 2, events: [inner] }], { service: 'stock' })
@@ -252,7 +252,7 @@ test('an exception has the time at which it happened', async (t) => {
   t.match(exceptions, [{ type: '503', firstMs: START_MS + 110, lastMs: START_MS + 110 }, { firstMs: START_MS + 1003, lastMs: START_MS + 5003 }])
 })
 
-test('a request that was answered has not failed by what a call in it came to, and a thrown 409 says why', async (t) => {
+test('a request that was answered has not failed because one of its calls failed, and a thrown 409 is its reason', async (t) => {
   const viewer = await startViewer(t)
   const setInfo = { id: 2, parent: 1, name: 'CLIENT', kind: 3, status: 2, message: 'ERR unknown subcommand SETINFO' }
   await viewer.send([{ ...request, trace: 1 }, { ...setInfo, trace: 1 }])
@@ -270,7 +270,7 @@ test('a request that was answered has not failed by what a call in it came to, a
   t.same((await viewer.json('/api/traces?status=error')).traces.map(({ id }) => id), [4, 3].map(traceId))
 })
 
-test('a trace can be named by what it is', async (t) => {
+test('last, slowest, failed and the start of an id name a trace', async (t) => {
   const viewer = await startViewer(t)
   t.equal((await viewer.get('/api/traces/last/rows')).status, 404)
   await viewer.send([{ ...request, trace: 0x1234567890n, ms: 50 }])
@@ -284,7 +284,7 @@ test('a trace can be named by what it is', async (t) => {
   t.match(await viewer.json('/api/traces/00000000/rows'), { error: 'more than one trace id starts with this' })
 })
 
-test('a trace as text is a tree with what went wrong', async (t) => {
+test('the text of a trace is a tree with its errors', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([failure, { id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5, attributes: { 'http.response.status_code': 200 } }])
   t.equal(await (await viewer.get(`/api/traces/${traceId(1)}/text`)).text(), [
@@ -296,7 +296,7 @@ test('a trace as text is a tree with what went wrong', async (t) => {
   ].join('\n'))
 })
 
-test('a trace as text says why a request was answered with a 4xx, which is no error', async (t) => {
+test('the text of a trace has the reason of a 4xx, which is no error', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([{ ...failure, status: 0, message: '', attributes: { ...request.attributes, 'http.response.status_code': 409, 'error.type': 'Error' }, events: [{ at: 3, name: 'a note', attributes: {} }, ...failure.events] }])
   await viewer.send([{ ...request, trace: 2, events: [{ at: 3, name: 'a note', attributes: {} }] }])
@@ -307,7 +307,7 @@ test('a trace as text says why a request was answered with a 4xx, which is no er
 
 const SLOW = { ...request, ms: 1240, attributes: { ...request.attributes, 'light_trace.time.idle': 0.31, 'light_trace.time.busy': 0.79, 'light_trace.time.gc': 0.105, 'light_trace.time.unscheduled': 0.0354, 'light_trace.time.uncertainty': 0.001 } }
 
-test('a slow request says what it waited for: in its text, its row and the figures of its route', async (t) => {
+test('the text, the row and the route of a slow request tell what it waited for', async (t) => {
   const viewer = await startViewer(t)
   const { attributes, ...rest } = SLOW
   const waiting = { ...rest, attributes: { ...attributes, 'light_trace.time.idle': 1 } }
@@ -324,7 +324,7 @@ test('a slow request says what it waited for: in its text, its row and the figur
   t.same(slow, [2, 1, 0, 0])
 })
 
-test('a blocked event loop is a sentence beneath its request, and its requests are found by what they have in common', async (t) => {
+test('a blocked event loop is a sentence below its request, and its id finds all requests that were open', async (t) => {
   const viewer = await startViewer(t)
   const event = (role, more) => ({
     name: 'light_trace.blocked_loop',
@@ -355,7 +355,7 @@ test('a blocked event loop is a sentence beneath its request, and its requests a
   ])
 })
 
-test('what went on after the response, and what never ended, says so in its line', async (t) => {
+test('the text of a trace marks spans that ended after the response or never ended', async (t) => {
   const viewer = await startViewer(t)
   const child = (id, attributes) => ({ trace: 1, id, parent: 1, name: `step ${id}`, kind: 1, attributes })
   await viewer.send([
@@ -368,7 +368,7 @@ test('what went on after the response, and what never ended, says so in its line
   t.same([2, 3, 4].map((id) => /( {2}after the response| {2}never ended)?$/.exec(text.split('\n').find((line) => line.includes(`step ${id}`)))[0].trim()), ['after the response', 'never ended', ''])
 })
 
-test('calls one after the other: a sentence beneath their span, the figures of the route, and once in the terminal', async (t) => {
+test('repeated calls are a sentence below their span, figures of the route, and one message in the terminal', async (t) => {
   const viewer = await startViewer(t)
   const said = []
   viewer.viewer.say = (text) => said.push(text)

@@ -40,7 +40,7 @@ async function shop (t) {
   return { viewer, found, lines }
 }
 
-test('a condition on an attribute: equal, not equal, greater, less, contains, exists', async (t) => {
+test('a condition compares an attribute: equal, not equal, greater, less, contains, exists', async (t) => {
   const { found } = await shop(t)
   t.same(await found('tenant.id = a'), [1], 'of any span')
   t.same(await found('tenant.id=b'), [1], 'spaces are optional')
@@ -72,7 +72,7 @@ test('a condition on an attribute: equal, not equal, greater, less, contains, ex
   t.same(await found('nowhere != a'), [1, 2, 3, 4, 5])
 })
 
-test('a condition on what every request has: duration, status, name, service, kind, error', async (t) => {
+test('a condition compares what every request has: duration, status, name, service, kind, error', async (t) => {
   const { found } = await shop(t)
   t.same(await found('duration > 100ms'), [2])
   t.same(await found('duration >= 0.1s'), [2, 3])
@@ -97,7 +97,7 @@ test('a condition on what every request has: duration, status, name, service, ki
   t.same(await found('body ~ load'), [1])
 })
 
-test('log lines by the same conditions', async (t) => {
+test('log lines are filtered by the same conditions', async (t) => {
   const { lines, viewer } = await shop(t)
   t.same(await lines('level = warn'), ['Late'])
   t.same(await lines('level > info'), ['no stock', 'Late'])
@@ -116,7 +116,7 @@ test('log lines by the same conditions', async (t) => {
   t.same((await viewer.json('/api/logs?level=warn')).lines.map(({ text }) => text), ['Late', 'no stock'], 'level= is `level >=`')
 })
 
-test('what cannot be read is answered with 400, and the message names the place', async (t) => {
+test('a condition that cannot be read is answered with 400, and the message names the place', async (t) => {
   const { viewer } = await shop(t)
   const problem = async (path) => {
     const response = await viewer.get(path)
@@ -170,7 +170,7 @@ test('live events and the export are filtered by the same conditions', async (t)
   stop.abort()
 })
 
-test('a search lets other work run, within a large trace too, and survives what is evicted meanwhile', async (t) => {
+test('a search lets other work run, even within a large trace, and survives evictions meanwhile', async (t) => {
   const store = new TraceStore({ maxBytes: 8 * 1024 * 1024 })
   const large = (trace) => encodeRequest(spansOf(Array.from({ length: 4000 }, (_, i) => ({ trace, id: i + 1, parent: i === 0 ? undefined : 1, attributes: { key: i } }))))
   for (let trace = 1; trace <= 3; trace++) store.receive(large(trace))
