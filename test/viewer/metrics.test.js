@@ -7,6 +7,7 @@ const { MeterProvider, MetricReader, AggregationTemporality, AggregationType } =
 const { ProtobufMetricsSerializer, JsonMetricsSerializer } = require('@opentelemetry/otlp-transformer')
 const { resourceFromAttributes } = require('@opentelemetry/resources')
 const { startViewer, traceId } = require('./support')
+const { metricText } = require('../../viewer/views/metric-text')
 const { bodyOf, storeAt, counter, gauge, histogram, exponential, NOW_MS, DELTA } = require('./metric-support')
 
 const PROTOBUF = { 'content-type': 'application/x-protobuf' }
@@ -161,6 +162,12 @@ test('sums that rise and fall are added up over their series, and gauges are not
     deltas.send([counter([{ start: NOW_MS + at * S - 10 * S, time: NOW_MS + at * S, asInt }], { temporality: DELTA, monotonic: false })], { atMs: NOW_MS + at * S })
   }
   t.same(await deltas.course('name=count', 'value'), [[0, 5], [10, 3], [20, 7]], 'deltas of such a sum')
+})
+
+test('the text of a metric has the highest rate beside the newest, which is 0 for what happens rarely', async (t) => {
+  const { send, data, list } = storeAt()
+  for (const [at, asInt] of [[0, 1], [10, 3], [20, 0]]) send([counter([{ start: NOW_MS + at * S - 10 * S, time: NOW_MS + at * S, asInt }], { temporality: DELTA })], { atMs: NOW_MS + at * S })
+  t.match(metricText(await data('name=count'), list()), /\n {2}0\/min \(at most 18\/min\) {2}/)
 })
 
 test('values that are sent at other times are still added up', async (t) => {

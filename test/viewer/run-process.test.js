@@ -7,6 +7,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const { runApp, runCommand, eventually, arrived, APP } = require('./command')
 const { startViewer } = require('./support')
+const { listenFrom } = require('../../viewer/commands/port')
 
 test('a signal to all processes of a group reaches the app once', async (t) => {
   const counting = `${APP}
@@ -24,6 +25,21 @@ test('an app in a second terminal joins the running viewer', async (t) => {
   await fetch(`${app}/users/7`)
   const { traces } = await eventually(() => json('/api/traces'), arrived(1))
   t.equal(traces[0].route, 'GET /users/:id')
+})
+
+test('an app that does not join the running viewer because of an option is told which option', async (t) => {
+  const { port } = await startViewer(t)
+  const make = () => ({
+    async listen (tried) {
+      if (tried === port) throw Object.assign(new Error('in use'), { code: 'EADDRINUSE' })
+      return tried
+    }
+  })
+  const said = []
+  const hint = `port ${port} is used by another light-trace (process ${process.pid}). This viewer uses port ${port + 1} and does not receive what is sent to ${port}. Without --stay, the app would send to that viewer`
+  // The running viewer is asked for its name with a time limit, which a busy machine may exceed.
+  for (let tries = 0; tries < 50 && said.at(-1) !== hint; tries++) await listenFrom(make, { port }, (text) => { said.push(text) }, { own: 'stay' })
+  t.equal(said.at(-1), hint)
 })
 
 test('a command is traced with every Node process in it', async (t) => {

@@ -9,20 +9,25 @@ const TRIES_MAX = 20
 
 /**
  * @param {() => import('../http/server').Viewer} make
+ * @param {{ own?: string }} [join] whether another viewer that has the port may be used instead, unless the option `own` asks for a new one
  * @returns {Promise<{ viewer?: import('../http/server').Viewer, port: number, joined?: number }>} joined: the process id of
  *   another viewer that has the port
  * @throws the error of listen, if no other port can help
  */
-async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, mayJoin = false) {
+async function listenFrom (make, { port: wanted = DEFAULT_PORT, host }, say, join) {
   const holder = new Client({ port: wanted, host })
   for (let port = wanted, tries = 1; ; port++, tries++) {
     const viewer = make()
     try {
       const taken = await viewer.listen(port, host)
-      if (port !== wanted) say(`port ${wanted} is used by ${await holderOf(holder)}. This viewer uses port ${taken} and does not receive what is sent to ${wanted}`)
+      if (port !== wanted) {
+        const pid = await holder.holder()
+        const hint = pid === undefined || join?.own === undefined ? '' : `. Without --${join.own}, the app would send to that viewer`
+        say(`port ${wanted} is used by ${await holderOf(holder, pid)}. This viewer uses port ${taken} and does not receive what is sent to ${wanted}${hint}`)
+      }
       return { viewer, port: taken }
     } catch (error) {
-      const joined = mayJoin && error.code === 'EADDRINUSE' && port === wanted ? await holder.holder() : undefined
+      const joined = join !== undefined && join.own === undefined && error.code === 'EADDRINUSE' && port === wanted ? await holder.holder() : undefined
       if (joined !== undefined) return { port, joined }
       if (error.code !== 'EADDRINUSE' || tries === TRIES_MAX || port === 65_535) throw explained(error, port, host)
     }
@@ -63,8 +68,7 @@ function explained (error, port, host, option = '--port') {
   return Object.assign(new Error(reasons[error.code] ?? error.message), { expected: reasons[error.code] !== undefined })
 }
 
-async function holderOf (client) {
-  const pid = await client.holder()
+async function holderOf (client, pid) {
   if (pid !== undefined) return `another light-trace (process ${pid})`
   const isReceiver = await client.isAnswered('/v1/traces', { method: 'POST', headers: { 'content-type': 'application/x-protobuf' } })
   return isReceiver ? 'an OTLP receiver, such as a collector' : 'another program that is not an OTLP receiver'

@@ -43,7 +43,7 @@ async function openViewer (options, mayJoin = false) {
   const { listenFrom, listenForGrpc } = require('./port')
   const token = options.host === undefined ? null : options.token ?? newToken()
   const make = () => new Viewer({ maxBytes: options['max-bytes'], token, editor: options.editor })
-  const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin && !OWN.some((name) => name in options))
+  const { viewer, port, joined } = await listenFrom(make, options, SAY, mayJoin ? { own: OWN.find((name) => name in options) } : undefined)
   if (joined !== undefined) {
     return { joined, port, url: urlOf(undefined, port), token: null, app: null, grpc: null, events: { touch () {} }, async close () {} }
   }

@@ -9,6 +9,7 @@
 //     4bf92f3577b34da6a3ce929d0e0e4736  15.2 ms
 
 const { metricKindOf } = require('../otlp/names')
+const { rateText } = require('./rate')
 const { safeText } = require('./safe-text')
 const { duration } = require('./text')
 
@@ -58,15 +59,24 @@ function metricText (answer, { instruments }) {
 
 function seriesLines ({ attributes, service, value, rate, p50, p95, p99, mean, max, exemplars }, unit) {
   const labels = Object.entries(attributes).map(([key, text]) => `${safeText(key, 80)}=${safeText(text, 100)}`).join(' ')
-  const latest = (list) => list?.findLast((each) => each !== null)
   const figures = value === undefined
-    ? [`${number(latest(rate) ?? 0)}/s`, ...Object.entries({ p50, p95, p99, mean, max }).filter(([, list]) => latest(list) !== undefined).map(([name, list]) => `${name} ${amount(latest(list), unit)}`)]
+    ? [ratesText(rate), ...Object.entries({ p50, p95, p99, mean, max }).filter(([, list]) => latest(list) !== undefined).map(([name, list]) => `${name} ${amount(latest(list), unit)}`)]
     : [latest(value) === undefined ? 'no value' : amount(latest(value), unit)]
   return [
     [labels, safeText(service) || 'unknown service'].filter(Boolean).join('  '),
     `  ${figures.join('  ')}  ${line(value ?? rate)}`.trimEnd(),
     ...exemplars.filter(({ held }) => held).slice(0, EXEMPLARS).map((each) => `  ${each.traceId}  ${amount(each.value, unit)}`)
   ]
+}
+
+/** The newest rate, and the highest if it is another: what happens rarely has a newest rate of 0. */
+function ratesText (rates) {
+  const [newest, highest] = [latest(rates) ?? 0, Math.max(0, ...rates)].map(rateText)
+  return newest === highest ? newest : `${newest} (at most ${highest})`
+}
+
+function latest (values) {
+  return values?.findLast((each) => each !== null)
 }
 
 /** The newest values as blocks, with gaps where there are none. */
