@@ -80,8 +80,8 @@ inBrowser('the switch changes light to dark, and the browser remembers the choic
 
 inBrowser('what has failed is bold where the system sets the colours', async (t, { send, open, url }) => {
   const views = await allViews(send, url)
-  const page = await open(views.trace)
-  const label = page.locator('.failed .label').last()
+  const page = await open(views.line)
+  const label = page.locator('.failed:not(.top) .label').first()
   const weight = () => label.evaluate((element) => element.computedStyleMap().get('font-weight').value)
   await label.waitFor()
   t.equal(await weight(), 400)
