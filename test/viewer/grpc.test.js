@@ -249,13 +249,18 @@ test('open calls are limited, in all connections and in one', async (t) => {
   t.match(await callOn(open(), [framed(body)], false), { code: UNAVAILABLE, message: 'too many calls' })
 })
 
+// Repeats, because a busy machine may not end even a small call within a limit of the test.
+function answersAgain (client) {
+  return eventually(() => client.call([framed(body)]), ({ code }) => code === OK)
+}
+
 test('a call that does not end is ended', async (t) => {
   const { client, refused, grpc } = await start(t, { limits: { callMs: 100 } })
   const answer = await client.call([framed(body).subarray(0, 20)], { isOpen: true })
   t.match([answer.http, answer.reset], [undefined, http2.constants.NGHTTP2_CANCEL])
   await eventually(refused, ({ aborted }) => aborted === 1)
   t.equal(grpc.stats().connections, 1)
-  t.match(await client.call([framed(body)]), { code: OK })
+  await answersAgain(client) // within 100 ms, unless the machine is busy
 })
 
 test('a connection that is not used is closed with a GOAWAY', async (t) => {
@@ -279,7 +284,7 @@ test('the viewer closes while calls are open', async (t) => {
 })
 
 test('HTTP/1.1 gets a text with the right address, and any other protocol is disconnected', async (t) => {
-  const { port, httpPort, refused, client, grpc } = await start(t, { limits: { prefaceMs: 500 } })
+  const { port, httpPort, refused, client, grpc } = await start(t)
   const text = `This port is for OTLP over gRPC. Send OTLP over HTTP to port ${httpPort}.\n`
   for (const init of [{}, { method: 'POST', body: body.toString('latin1') }, { method: 'PRI' }, { method: 'POST', body: 'x'.repeat(MIB) }]) {
     const response = await fetch(`http://127.0.0.1:${port}/v1/traces`, init)
@@ -288,9 +293,10 @@ test('HTTP/1.1 gets a text with the right address, and any other protocol is dis
   }
   for (const start of ['GET / HTTP/1.0\r\n\r\n', 'PRX', '\x16\x03\x01\x02\0', 'PRI * HTTP/1.1\r\n\r\n']) t.match(await raw(port, [start]), /^HTTP\/1\.1 404 /, start)
   t.equal(refused().protocol, 8)
-  t.equal(await raw(port, []), '', 'nothing')
-  t.equal(await raw(port, ['PRI']), '', 'the start of a preface')
-  await eventually(refused, ({ protocol }) => protocol === 8)
+  const hasty = await start(t, { limits: { prefaceMs: 100 } })
+  t.equal(await raw(hasty.port, []), '', 'nothing')
+  t.equal(await raw(hasty.port, ['PRI']), '', 'the start of a preface')
+  t.equal(hasty.refused().protocol, undefined)
   const inPieces = await raw(port, [PREFACE.subarray(0, 1), PREFACE.subarray(1, 10), Buffer.concat([PREFACE.subarray(10), SETTINGS, frame(GOAWAY, 0, 0, Buffer.alloc(8))])])
   t.equal(inPieces.charCodeAt(3), SETTINGS_TYPE, 'a preface in pieces')
   await raw(port, [Buffer.concat([PREFACE, frame(DATA, 0, 0, Buffer.from('x'))])])
@@ -380,7 +386,7 @@ test('a client that never reads is not waited for', async (t) => {
   client.session.destroy()
   await eventually(() => viewer.stats().received, ({ requests }) => requests >= 500)
   await eventually(() => viewer.stats().grpc, ({ connections }) => connections === 0)
-  t.match(await clientOf(t, port).call([framed(body)]), { code: OK })
+  await answersAgain({ call: (chunks) => clientOf(t, port).call(chunks) })
 })
 
 test('a flood of pings that nobody reads ends its connection', async (t) => {
