@@ -3,9 +3,13 @@
 // GET /api/events: spans are shown as they arrive.
 
 const http = require('node:http')
+const { PassThrough } = require('node:stream')
 const { test } = require('tap')
-const { startViewer, traceId } = require('./support')
+const { startViewer, spansOf, traceId } = require('./support')
+const { encodeRequest } = require('../support/otlp-encode')
 const { readEvents } = require('../../viewer/commands/event-stream')
+const { Events } = require('../../viewer/http/events')
+const { TraceStore } = require('../../viewer/store/trace-store')
 
 /** @returns {Promise<{ next (event?): Promise<object>, response }>} next: the data of the next event, or of the next of this name. None is skipped for good */
 async function follow (t, port, query = '') {
@@ -124,4 +128,34 @@ test('no more than 64 pages can connect', async (t) => {
   all[0].response.destroy()
   while (viewer.events.size === 64) await new Promise(setImmediate)
   await follow(t, port)
+})
+
+test('other work runs between the traces that a filter reads, and what is evicted meanwhile is not sent', async (t) => {
+  const store = new TraceStore({ maxBytes: 1024 * 1024 })
+  const events = new Events({ store, statistics: [], stats: () => ({}), sliceMs: -1 })
+  t.teardown(() => events.close())
+  const response = Object.assign(new PassThrough(), { writeHead () {} })
+  events.open(null, response, new URLSearchParams('q=hay'))
+  const turns = new Set()
+  let turn = 0
+  let isDone = false
+  const next = () => { if (!isDone) { turn++; setImmediate(next) } }
+  setImmediate(next)
+  const { get } = Object.getOwnPropertyDescriptor(TraceStore.prototype, 'oldest')
+  Object.defineProperty(store, 'oldest', {
+    get () {
+      turns.add(turn)
+      // When 50 traces have been read, the oldest of them are evicted.
+      if (turns.size === 50) store.receive(encodeRequest(spansOf([{ trace: 1e6, attributes: { text: 'x'.repeat(500_000) } }])))
+      return get.call(this)
+    }
+  })
+  store.receive(encodeRequest(spansOf(Array.from({ length: 100 }, (_, i) => ({ trace: i + 1, name: 'hay', attributes: { text: 'x'.repeat(6000) } })))))
+  for await (const { event, data } of readEvents(response)) {
+    if (event !== 'traces') continue
+    t.ok(turns.size > 50, `${turns.size}`)
+    t.ok(store.evicted.traces > 0 && data.traces.length > 0 && data.traces.every(({ order }) => order >= data.oldest))
+    break
+  }
+  isDone = true
 })

@@ -149,10 +149,25 @@ test('lines and traces share the bound: lines are evicted with their trace, and 
   store.receive(encodeRequest(spansOf([{ trace: 1300, id: 1 }])))
   t.equal(store.get(traceId(1300)).lines.length, 1, 'a trace finds the lines that came before it')
   const many = store.receiveLines(encoded(Array.from({ length: 200 }, () => ({ trace: 300, text: long }))))
-  t.ok(many.dropped > 90 && many.kept.length + many.dropped === 200, 'one trace may hold half')
+  t.ok(many.dropped > 90 && many.kept + many.dropped === 200, 'one trace may hold half')
   t.equal(store.lines.dropped.trace_too_large, many.dropped)
   store.receiveLines(encoded([{ text: 'x'.repeat(MIB) }]))
   t.ok(store.bytes <= MIB, 'one that is larger than all')
+  t.end()
+})
+
+test('room is made while a request of many lines is read, and all of them are saved', (t) => {
+  const store = new TraceStore({ maxBytes: MIB })
+  const portions = []
+  const held = []
+  const body = encoded(Array.from({ length: 25_000 }, () => ({ text: 'x' })))
+  t.match(store.receiveLines(body, (lines) => {
+    portions.push(lines.length)
+    held.push(store.lines.size)
+  }), { kept: 25_000, dropped: 0 })
+  t.same(portions, [10_000, 10_000, 5000])
+  t.ok(held.every((lines) => lines < 1000), held.join())
+  t.ok(store.bytes <= MIB)
   t.end()
 })
 

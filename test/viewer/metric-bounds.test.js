@@ -203,6 +203,23 @@ test('many metrics with one series each are bounded, too', async (t) => {
   t.end()
 })
 
+test('a series that finds no room does not search all metrics again', (t) => {
+  const { send } = storeAt()
+  send(Array.from({ length: 2000 }, (_, i) => gauge([{ asInt: 1 }], `m${i}`)))
+  const { values } = Map.prototype
+  let searches = 0
+  Map.prototype.values = function () { // eslint-disable-line no-extend-native
+    if (this.size === 2000) searches++
+    return values.call(this)
+  }
+  t.teardown(() => { Map.prototype.values = values }) // eslint-disable-line no-extend-native
+  const dropped = send([gauge(Array.from({ length: 1000 }, (_, i) => ({ asInt: 1, attributes: { i: String(i) } })), 'more')])
+  Map.prototype.values = values // eslint-disable-line no-extend-native
+  t.equal(dropped, 1000)
+  t.ok(searches < 10, `${searches}`)
+  t.end()
+})
+
 test('metrics use a quarter of the memory, and the oldest slots make room', async (t) => {
   const { send, store, data, clock } = storeAt({ maxBytes: 4 * MIB })
   const bucketCounts = Array.from({ length: 100 }, (_, i) => i + 1)
@@ -261,6 +278,24 @@ test('other work runs between the figures of series, and of routes', async (t) =
     await ask()
     isDone = true
     t.ok(turns >= 58, `${turns}: for each of the 30, when it is read and when its figures are made`)
+  }
+})
+
+test('other work runs between the points of one chart, because each may have thousands of buckets', async (t) => {
+  const { send, store } = storeAt()
+  send([histogram([{ start: NOW_MS - 10 * S, time: NOW_MS, count: 2, sum: 1, bucketCounts: [1, 1], explicitBounds: [1] }], { name: 'http.server.request.duration' })])
+  const statistics = new MetricStatistics(store, { now: () => NOW_MS, sliceMs: -1 })
+  for (const ask of [() => statistics.data(new URLSearchParams('name=http.server.request.duration')), () => statistics.overview(new URLSearchParams())]) {
+    const { setImmediate } = global
+    let rests = 0
+    global.setImmediate = (...given) => {
+      rests++
+      return setImmediate(...given)
+    }
+    t.teardown(() => { global.setImmediate = setImmediate })
+    await ask()
+    global.setImmediate = setImmediate
+    t.ok(rests >= 360, `${rests}`)
   }
 })
 

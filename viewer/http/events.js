@@ -4,6 +4,7 @@
 // a load test does not overload the page.
 
 const { filterOf } = require('../store/search')
+const { Slices } = require('../store/slices')
 const { summaryOf } = require('../store/summary')
 
 const TRACES_EVERY_MS = 50
@@ -37,9 +38,11 @@ class Events {
   #sentVersion = -1
   #dirty = false
   #hasMetrics = false
+  #sliceMs
 
-  /** @param {{ store, statistics: { version: number }[], stats: () => object }} viewer */
-  constructor ({ store, statistics, stats }) {
+  /** @param {{ store, statistics: { version: number }[], stats: () => object, sliceMs?: number }} viewer */
+  constructor ({ store, statistics, stats, sliceMs = undefined }) {
+    this.#sliceMs = sliceMs
     this.#store = store
     this.#statistics = statistics
     this.#stats = stats
@@ -102,6 +105,10 @@ class Events {
       this.#changed.delete(this.#changed.values().next().value)
       this.#overflow++
     }
+    this.#sendSoon()
+  }
+
+  #sendSoon () {
     const delay = this.#changed.size > LOADED_FROM ? TRACES_LOADED_EVERY_MS : TRACES_EVERY_MS
     this.#tracesTimer ??= setTimeout(() => this.#sendTraces(), delay).unref()
   }
@@ -116,27 +123,36 @@ class Events {
     }, LINES_EVERY_MS).unref()
   }
 
-  #sendTraces () {
+  async #sendTraces () {
+    await this.#sendChanged()
     this.#tracesTimer = null
+    if (this.#changed.size > 0) this.#sendSoon()
+  }
+
+  // Other work runs in between, because 64 pages may each search megabytes. What changes meanwhile is sent afterwards.
+  async #sendChanged () {
+    const slices = new Slices(this.#sliceMs)
     const changed = [...this.#changed]
     this.#changed.clear()
     const newest = changed.slice(-BATCH_MAX)
     const unsent = changed.length - newest.length + this.#overflow
     this.#overflow = 0
-    const { oldest, size: total } = this.#store
     for (const client of this.#clients) {
       const traces = []
       let left = READ_MAX
       let more = unsent
       for (let i = newest.length - 1; i >= 0; i--) {
         const trace = newest[i]
-        if (trace.order < oldest) continue
+        if (slices.isDue) await slices.rest()
+        if (trace.order < this.#store.oldest) continue
         const { matches, read } = client.filter.matchesWithin(trace, Math.min(left, READ_OF_A_TRACE_MAX))
         left -= read
         if (matches) traces.push(summaryOf(trace))
         else if (matches === undefined) more++
       }
-      this.#send(client, 'traces', { traces: traces.reverse(), more, oldest, total })
+      if (!this.#clients.has(client)) continue
+      const { oldest, size: total } = this.#store
+      this.#send(client, 'traces', { traces: traces.reverse().filter(({ order }) => order >= oldest), more, oldest, total })
     }
   }
 

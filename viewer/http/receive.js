@@ -27,7 +27,7 @@ class Receiver {
   received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
   refused = { requests: 0, reasons: {} }
 
-  /** Called with what was kept of each request: (spans: StoredSpan[], lines: StoredLine[]) => void. */
+  /** Called with what was kept of each request, of many log lines in portions: (spans: StoredSpan[], lines: StoredLine[]) => void. */
   save = null
 
   constructor (store, bodies) {
@@ -89,9 +89,8 @@ class Receiver {
   }
 
   #takeLines (otlp) {
-    const { kept, dropped } = this.#store.receiveLines(otlp)
+    const { dropped } = this.#store.receiveLines(otlp, (lines) => this.save?.([], lines))
     this.received.logs++
-    if (this.save !== null) this.save([], kept)
     return dropped
   }
 

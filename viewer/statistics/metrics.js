@@ -81,7 +81,7 @@ class MetricStatistics {
     const sorted = [...groups.values()].sort((a, b) => b.chart.size - a.chart.size)
     const answered = []
     for await (const { attributes, service: of, chart } of inSlices(sorted.slice(0, SERIES_MAX), slices)) {
-      answered.push({ attributes, service: of, ...chart.figures(), exemplars: this.#exemplars(chart, window) })
+      answered.push({ attributes, service: of, ...await slices.run(chart.figures()), exemplars: this.#exemplars(chart, window) })
     }
     return {
       name,
@@ -118,7 +118,7 @@ class MetricStatistics {
     }
     const sorted = [...routes.values()].sort((a, b) => b.all.size - a.all.size)
     const answered = []
-    for await (const route of inSlices(sorted.slice(0, ROUTES_MAX), slices)) answered.push(this.#routeJson(route, window))
+    for await (const route of inSlices(sorted.slice(0, ROUTES_MAX), slices)) answered.push(await slices.run(this.#routeJson(route, window)))
     return {
       nowMs: this.#now(),
       slotMs: window.pointMs,
@@ -129,9 +129,10 @@ class MetricStatistics {
     }
   }
 
-  #routeJson ({ service, route, unitMs, all, failed }, window) {
-    const { rate, p50, p95, p99 } = all.figures()
-    const errors = failed.figures().rate.map((value, i) => value ?? (rate[i] === null ? null : 0))
+  * #routeJson ({ service, route, unitMs, all, failed }, window) {
+    const { rate, p50, p95, p99 } = yield * all.figures()
+    const { rate: failures } = failed.rates()
+    const errors = failures.map((value, i) => value ?? (rate[i] === null ? null : 0))
     const toMs = (value) => value === null ? null : rounded(value * unitMs)
     const [p50Ms, p95Ms, p99Ms] = all.whole === null ? [null, null, null] : all.whole.figures(SHARES).percentiles.map(toMs)
     return {
@@ -229,7 +230,7 @@ class ValueChart {
     this.size += Math.abs(values.at(-1) ?? 0)
   }
 
-  figures () {
+  * figures () {
     return { value: Array.from(this.#sums, (sum, i) => this.#counts[i] === 0 ? null : finite(this.#isMean ? sum / this.#counts[i] : sum)) }
   }
 }
@@ -279,7 +280,9 @@ class RateChart {
 
   amountOf (value, point, series) { return value ?? 0 }
 
-  figures () {
+  * figures () { return this.rates() }
+
+  rates () {
     return { rate: Array.from(this.#rates, (rate, i) => this.#has[i] === 0 ? null : rounded(rate)) }
   }
 }
@@ -311,11 +314,16 @@ class HistogramChart extends RateChart {
     return amount
   }
 
-  figures () {
-    const figures = this.#points.map((buckets) => buckets === null ? NO_FIGURES : buckets.figures(SHARES))
+  /** Stops after each point, because it may have thousands of buckets. */
+  * figures () {
+    const figures = []
+    for (const buckets of this.#points) {
+      figures.push(buckets === null ? NO_FIGURES : buckets.figures(SHARES))
+      yield
+    }
     const of = (at) => figures.map(({ percentiles }) => rounded(percentiles[at]))
     return {
-      ...super.figures(),
+      ...this.rates(),
       p50: of(0),
       p95: of(1),
       p99: of(2),

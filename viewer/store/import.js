@@ -24,7 +24,7 @@ function importText (store, text) {
     for (const { id } of touched.keys()) ids.add(id)
     if (logs.length === 0) continue
     const lines = store.receiveLines(logs)
-    result.lines += lines.kept.length
+    result.lines += lines.kept
     result.dropped += lines.dropped
   }
   return { ...result, traces: ids.size, ids: [...ids] }

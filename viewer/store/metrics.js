@@ -53,6 +53,7 @@ class Metrics {
   #fixedBytes = 0
   #sweptSlot = 0
   #noneStaleBefore = 0
+  #largestMax = 0 // no instrument has more series
   #points = 0
   dropped = { series: 0, malformed: 0, not_finite: 0, resource_too_large: 0, evicted: 0 }
 
@@ -168,6 +169,7 @@ class Metrics {
       this.#addFixed(SENDER_BYTES)
     }
     this.#size++
+    this.#largestMax = Math.max(this.#largestMax, instrument.series.size)
     return series
   }
 
@@ -201,11 +203,14 @@ class Metrics {
     return true
   }
 
+  // The largest is not searched for again by each point that found no room.
   #evictOfLargest (instrument) {
+    const least = instrument.series.size + 2
+    if (this.#largestMax < least) return false
     let largest = instrument
-    if (instrument.series.size + 1 >= this.#size) return false
     for (const each of this.#instruments.values()) if (each.series.size > largest.series.size) largest = each
-    if (largest.series.size <= instrument.series.size + 1) return false
+    this.#largestMax = largest.series.size
+    if (largest.series.size < least) return false
     this.dropped.evicted += this.#close(largest.series.values().next().value)
     return true
   }

@@ -15,6 +15,9 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 // One trace may use half of the memory, so that it cannot evict everything else and then itself.
 const SHARE_OF_ONE_TRACE = 0.5
 
+// After this many log lines of a request, room is made, so that a body of millions of them does not fill the memory.
+const PORTION = 10_000
+
 // Used to count late spans whose trace was evicted. 10,000 ids are about a megabyte.
 const EVICTED_IDS_MAX = 10_000
 
@@ -99,11 +102,19 @@ class TraceStore extends EventEmitter {
 
   /**
    * Takes the records of an ExportLogsServiceRequest.
-   * @returns {{ kept: import('./lines').StoredLine[], dropped: number }} @throws Malformed; the records before the malformed part are kept
+   * @param {(lines: import('./lines').StoredLine[]) => void} [onKept] called for each portion of what was kept
+   * @returns {{ kept: number, dropped: number }} @throws Malformed; the records before the malformed part are kept
    */
-  receiveLines (body) {
+  receiveLines (body, onKept = () => {}) {
     const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
-    const result = { kept: [], dropped: 0 }
+    const result = { kept: 0, dropped: 0 }
+    let portion = []
+    const settle = () => {
+      this.#settle(batch, body)
+      batch.touched = new Map()
+      onKept(portion)
+      portion = []
+    }
     try {
       readRequest(body, (described, from, to) => {
         const facts = this.lines.read(body, from, to, batch.now)
@@ -120,10 +131,11 @@ class TraceStore extends EventEmitter {
           return
         }
         if (trace !== undefined) this.#mark(batch, trace)
-        result.kept.push(this.lines.add(facts, origin, body, from, to, trace))
+        portion.push(this.lines.add(facts, origin, body, from, to, trace))
+        if (++result.kept % PORTION === 0) settle()
       })
     } finally {
-      this.#settle(batch, body)
+      settle()
       this.emit('lines')
     }
     return result
