@@ -334,6 +334,8 @@ test('light-trace services prints the map, or what one service depends on', asyn
 
 stock  service  2 requests  12/min  p50 10.0 ms  p99 10.0 ms
   ← shop  2 calls  12/min  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+
+Rates are over 10.0 s.
 `)
   const of = await run('stock')
   t.match(of.stdout, /^stock {2}service/m)
