@@ -119,7 +119,7 @@ const sumOf = (counts) => total(counts.map((count, i) => count * (i + 0.5)))
 const isAlike = (a, b) => a === b || (a !== null && b !== null && Math.abs(a - b) <= 1e-4 * Math.max(1, Math.abs(b)))
 
 test('rates, values and percentiles are those of the points, in every slot and as a whole', async (t) => {
-  for (let seed = 1; seed <= 6; seed++) {
+  for (let seed = 1; seed <= 4; seed++) {
     const next = randomFrom(seed)
     const random = (max) => Math.floor(next() * max)
     const sends = sendsOf(random)

@@ -125,7 +125,7 @@ test('a search finds the traces that a plain reading of its conditions finds, ne
     const chance = (oneIn) => next() * oneIn < 1
     const traces = tracesOf(any, chance)
     const store = storeOf(traces)
-    for (let round = 0; round < 120; round++) {
+    for (let round = 0; round < 80; round++) {
       const conditions = Array.from({ length: Math.floor(next() * 3) }, () => conditionOf(any, chance))
       const query = new URLSearchParams(conditions.map(([text]) => ['where', text]))
       const tests = conditions.map(([, passes]) => passes)
