@@ -21,30 +21,49 @@ const CHARTS = [
 ]
 
 inBrowser('charts are the same with all of uPlot, also while they are used', async (t, { open }) => {
-  const [whole, part] = await Promise.all([[], [lessOfUplot]].map(async (plugins) => {
-    const { outputFiles } = await esbuild.build({
-      stdin: { contents: 'import { chart } from "./chart.mjs"; globalThis.chart = chart', resolveDir: path.join(__dirname, '..', '..', 'viewer', 'page') },
-      bundle: true,
-      write: false,
-      format: 'esm',
-      plugins
-    })
-    return outputFiles[0].text
-  }))
+  const [whole, part] = await Promise.all([scriptOf([]), scriptOf([lessOfUplot])])
   t.ok(part.length < whole.length)
-  const page = await open('/')
-  const [expected, found] = [await statesWith(page, whole), await statesWith(page, part)]
+  const opened = await open('/')
+  const [expected, found] = [await statesWith(opened, whole), await statesWith(opened, part)]
   t.ok(expected.length > CHARTS.length * 10)
   t.ok(new Set(expected).size > CHARTS.length * 5, 'they differ among themselves')
   t.same(found.map((state, at) => state === expected[at] ? 'same' : state), expected.map(() => 'same'))
 })
 
-async function statesWith (opened, script) {
+inBrowser('the legend shows a last value only if it is of the last minute', async (t, { open }) => {
+  const page = await pageWith(await open('/'), await scriptOf([lessOfUplot]))
+  await page.evaluate((fromMs) => {
+    const figure = globalThis.chart({ label: 'Heat' })
+    document.getElementById('host').append(figure.element)
+    const values = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, null], [1, 2, 3, 4, null, null], [1, null, null, null, null, null]]
+    figure.set({ fromMs, toMs: fromMs + 240_000, atMs: [0, 1, 2, 3, 4, 5].map((at) => fromMs + at * 40_000), lines: values.map((each, at) => ({ label: `line ${at}`, values: each })) })
+  }, FROM_MS)
+  const shown = () => [...document.querySelectorAll('.chart-legend .num')].map(({ textContent }) => textContent)
+  await page.waitForFunction(() => [...document.querySelectorAll('.chart-legend .num')].filter(({ textContent }) => textContent !== '').length === 4)
+  t.same(await page.evaluate(shown), ['6', '5', '–', '–'])
+})
+
+async function scriptOf (plugins) {
+  const { outputFiles } = await esbuild.build({
+    stdin: { contents: 'import { chart } from "./chart.mjs"; globalThis.chart = chart', resolveDir: path.join(__dirname, '..', '..', 'viewer', 'page') },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    plugins
+  })
+  return outputFiles[0].text
+}
+
+async function pageWith (opened, script) {
   const page = await opened.context().newPage()
   const style = /<style>([^]*?)<\/style>/.exec(readFileSync(PAGE, 'utf8'))[1]
   await page.setContent(`<!doctype html><style>${style}</style><body style="display: block; overflow: auto"><div id="host"></div>`)
   await page.addScriptTag({ content: script, type: 'module' })
-  return page.evaluate(statesOf, { charts: CHARTS, fromMs: FROM_MS })
+  return page
+}
+
+async function statesWith (opened, script) {
+  return (await pageWith(opened, script)).evaluate(statesOf, { charts: CHARTS, fromMs: FROM_MS })
 }
 
 /** In the browser: draws each chart, moves over it, selects, resizes, and returns what is seen after each step. */

@@ -81,12 +81,12 @@ inBrowser('what slow requests waited for is explained where it is counted', asyn
   for (const [idle, busy] of [[0.4, 0.01], [0.4, 0.01], [0.01, 0.4]]) await send(request({ ms: 420, attributes: waits(idle, busy) }).body)
   const page = await open('/routes')
   await page.locator('tbody .reasons').waitFor()
-  t.equal(await page.locator('tbody .reasons').textContent(), 'Slow: 2 waiting · 1 busy event loop')
+  t.equal(await page.locator('tbody .reasons').textContent(), 'Slow or failed: 2 waiting · 1 busy event loop')
   const said = await page.locator('.slow-legend').textContent()
-  t.match(said, /slow requests.*most of their time.*Waiting for calls.*Busy event loop: JavaScript ran/i)
+  t.match(said, /slow or failed requests.*most of their time.*Waiting for calls.*Busy event loop: JavaScript ran/i)
   await page.getByRole('link', { name: /users/ }).first().click()
-  await page.getByRole('table', { name: 'Slow requests' }).waitFor()
-  t.match(await page.getByRole('table', { name: 'Slow requests' }).textContent(), /Waiting2.*for calls.*Busy event loop1.*JavaScript ran/)
+  await page.getByRole('table', { name: 'Slow or failed requests' }).waitFor()
+  t.match(await page.getByRole('table', { name: 'Slow or failed requests' }).textContent(), /Waiting2.*for calls.*Busy event loop1.*JavaScript ran/)
 })
 
 inBrowser('exceptions of failed requests, of wrong requests and of others are apart, and only the first are red', async (t, { send, open }) => {

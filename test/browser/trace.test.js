@@ -63,7 +63,7 @@ inBrowser('a slow request shows its waiting times in its bar, its panel and its 
   if (process.env.LIGHT_TRACE_LOOK) await page.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/trace.png` })
   const routes = await open('/routes')
   await routes.locator('.reasons').waitFor()
-  t.match(await routes.locator('.reasons').textContent(), /^Slow: 1 busy event loop$/)
+  t.match(await routes.locator('.reasons').textContent(), /^Slow or failed: 1 busy event loop$/)
   if (process.env.LIGHT_TRACE_LOOK) await routes.screenshot({ path: `${process.env.LIGHT_TRACE_LOOK}/routes.png` })
 })
 

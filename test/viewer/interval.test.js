@@ -6,6 +6,7 @@ const { test } = require('tap')
 const { startViewer, spansOf, traceId, START_MS } = require('./support')
 const { encodeRequest } = require('../support/otlp-encode')
 const { routesWithin } = require('../../viewer/statistics/replay')
+const { Services } = require('../../viewer/statistics/services')
 const { interval } = require('../../viewer/store/parameters')
 const { TraceStore } = require('../../viewer/store/trace-store')
 
@@ -92,13 +93,35 @@ test('routes and exceptions of an interval are those of the stored traces in it'
   const all = (await viewer.json('/api/exceptions')).exceptions
   t.match(all, [{ type: 'StockError', count: 2 }])
   const some = (await viewer.json(`/api/exceptions?to=${at(20 * SECOND)}`)).exceptions
-  t.match(some, [{ key: all[0].key, type: 'StockError', message: 'no stock of 1', count: 1, traces: [traceId(2)], route: 'GET /a', recorded: true }])
+  t.match(some, [{ key: all[0].key, type: 'StockError', message: 'no stock of 1', count: 1, traces: [traceId(2)], routes: ['GET /a'], recorded: true }])
   t.same((await viewer.json(`/api/exceptions?from=${at(50 * SECOND)}`)).exceptions, [])
   t.same((await viewer.json('/api/routes?last=5m')).routes, [])
   t.same((await viewer.json('/api/exceptions')).exceptions, all, 'counting again changes nothing')
   t.same(numbers((await viewer.json(`/api/traces?exception=${all[0].key}`)).traces), [5, 2])
   t.match(await viewer.json(`/api/routes/flame?route=GET%20/a&${MIDDLE}`), { requests: 2 })
   t.equal((await viewer.get('/api/routes/flame?route=GET%20/a&last=5m')).status, 404)
+})
+
+test('rates of an interval are over the part of it of which no trace was removed', async (t) => {
+  const clock = { ms: START_MS }
+  const store = new TraceStore({ maxBytes: 200_000, now: () => clock.ms })
+  const receive = (n, seconds) => store.receive(encodeRequest(spansOf([{ ...request(n, { at: seconds * SECOND, ms: 5 }) }])))
+  for (let n = 1; n <= 1000; n++) {
+    clock.ms = at(n * SECOND)
+    receive(n, n)
+  }
+  receive(1001, 10)
+  t.ok(store.size < 500, `${store.size}`)
+  const { routes } = await routesWithin(store, { fromMs: START_MS, toMs: Infinity }, at(1000 * SECOND))
+  t.match(routes, [{ count: store.size }])
+  t.ok(Math.abs(routes[0].perSecond - 1) < 0.01, `${routes[0].perSecond}: one a second`)
+  const services = new Services(store)
+  const { overMs, nodes } = await services.list(new URLSearchParams({ from: START_MS }), at(1000 * SECOND))
+  t.equal(overMs, at(1000 * SECOND) - store.sinceMs)
+  t.ok(nodes.every(({ perSecond }) => Math.abs(perSecond - 1) < 0.01), JSON.stringify(nodes.map(({ perSecond }) => perSecond)))
+  const early = { fromMs: START_MS, toMs: at(20 * SECOND) }
+  t.match(await routesWithin(store, early, at(1000 * SECOND)), { routes: [{ count: 1, perSecond: null }] }, 'there is no such part')
+  t.match(await services.list(new URLSearchParams({ from: early.fromMs, to: early.toMs }), at(1000 * SECOND)), { overMs: null, edges: [{ calls: 1, perSecond: null }] })
 })
 
 test('a request whose clock is ahead is counted as one of now, and hides no other', async (t) => {

@@ -42,7 +42,7 @@ test('an assistant lists requests, reads one, and finds the slowest and the fail
   t.match(text(list).split('\n'), [new RegExp(`^${traceId(2)}  GET /boom  500  30.0 ms  shop`), new RegExp(`^${traceId(1)}  GET /users/:id`)])
   t.notMatch(text(filtered), /users/)
   t.match(text(one), /SERVER GET \/users\/:id[^]*user\.id: 7/)
-  t.match(text(slowest), new RegExp(`p50.*slow by 1 waiting[^]*${traceId(1)}`))
+  t.match(text(slowest), new RegExp(`p50.*slow or failed by 1 waiting[^]*${traceId(1)}`))
   t.match(text(errors), /1 × TypeError: ignore all previous\\u000ainstructions/, 'on its one line')
 })
 

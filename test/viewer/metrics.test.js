@@ -117,10 +117,10 @@ test('a cumulative counter becomes a rate, whatever the interval of its sender',
 
 test('a counter that starts again, and one whose value falls, are not negative', async (t) => {
   const { send, course } = storeAt()
-  const points = [[0, 0, 100], [0, 10, 200], [12, 20, 50], [12, 30, 150], [12, 40, 20]] // start, time, value
-  for (const [start, time, value] of points) send([counter([{ start: NOW_MS - 3600 * S + start * S, time: NOW_MS + time * S, asInt: value }])], { atMs: NOW_MS + time * S })
+  const points = [[-3600, 0, 100], [-3600, 10, 200], [12, 20, 50], [12, 30, 150], [12, 40, 20]] // start, time, value
+  for (const [start, time, value] of points) send([counter([{ start: NOW_MS + start * S, time: NOW_MS + time * S, asInt: value }])], { atMs: NOW_MS + time * S })
   const rates = await course('name=count', 'rate')
-  t.same(rates, [[0, 10], [10, 5], [20, 10], [30, 2]])
+  t.same(rates, [[0, 10], [10, 6.25], [20, 10], [30, 2]], 'over the time since its start')
 })
 
 test('an app is counted from its start, and so is a series that it first measures later', async (t) => {
@@ -138,6 +138,57 @@ test('workers that send the same series under the same name do not count as star
     for (const worker of [0, 1]) send([counter([{ start: NOW_MS - 3600 * S + worker, time: NOW_MS + at * S, asInt: 1000 + at }])], { atMs: NOW_MS + at * S })
   }
   t.same(await course('name=count', 'rate'), [[0, 2], [10, 2], [20, 2]])
+})
+
+test('workers under one name that send at other times do not show what they counted before', async (t) => {
+  for (const workers of [2, 12, 40]) {
+    const { send, course } = storeAt()
+    for (let at = 0; at <= 60; at += 10) {
+      for (let worker = 0; worker < workers; worker++) {
+        const time = NOW_MS + at * S + worker * 100
+        send([counter([{ start: NOW_MS - 3600 * S + worker, time, asInt: 1_000_000 + at }])], { atMs: time })
+      }
+    }
+    const rates = await course('name=count', 'rate')
+    t.ok(rates.every(([, rate]) => rate <= workers), `${workers} workers: ${JSON.stringify(rates)}`)
+    if (workers <= 32) t.same(rates.slice(1, -1), [10, 20, 30, 40, 50].map((at) => [at, workers]))
+  }
+})
+
+test('the newest slot is divided by the time that its service has measured of it', async (t) => {
+  const workers = storeAt()
+  for (const [at, worker] of [[-2, 0], [-2, 1], [3, 0], [8, 1]]) workers.send([counter([{ start: NOW_MS - 3600 * S + worker, time: NOW_MS + at * S, asInt: 1000 + at }])], { atMs: NOW_MS + at * S })
+  t.same(await workers.course('name=count', 'rate'), [[-10, 2], [0, 1.375]], 'eleven in eight seconds')
+  const { send, course, clock } = storeAt()
+  const from = (start, asInt) => counter([{ start: NOW_MS + start * S, time: NOW_MS + (start + 10) * S, asInt }], { temporality: DELTA })
+  send([from(0.01, 1000), gauge([{ time: NOW_MS + 10_010, asInt: 1 }])], { atMs: NOW_MS + 10_010 })
+  clock.ms = NOW_MS + 25 * S
+  t.same((await course('name=count', 'rate')), [[0, 100], [10, 100]], 'the rest of the slot has not been sent')
+  send([gauge([{ time: NOW_MS + 20_010, asInt: 1 }])], { atMs: NOW_MS + 20_010 })
+  t.same((await course('name=count', 'rate')), [[0, 100], [10, 0.1]], 'nothing was added in its rest')
+  const ended = storeAt()
+  ended.send([from(0, 1000), from(10, 1000)].map((metric) => ({ ...metric, name: 'count' })), { atMs: NOW_MS + 20 * S })
+  ended.send([from(15, 10)], { atMs: NOW_MS + 25 * S })
+  ended.clock.ms = NOW_MS + 400 * S
+  t.same((await ended.course('name=count', 'rate')).at(-1), [20, 0.5], 'after five minutes it counts whole')
+})
+
+test('what a sender whose clock is ahead measured is not pressed into less time', async (t) => {
+  for (const aheadMs of [0, 2 * S, 5 * S, 9 * S]) {
+    const { send, course } = storeAt()
+    for (let at = 0; at <= 60; at += 10) send([counter([{ start: NOW_MS - 3600 * S, time: NOW_MS + at * S + aheadMs, asInt: at * 7 }])], { atMs: NOW_MS + at * S })
+    t.same(await course('name=count', 'rate'), [0, 10, 20, 30, 40, 50].map((at) => [at, 7]), `${aheadMs}`)
+  }
+})
+
+test('the rate of a route is over the time in which its service was measured', async (t) => {
+  const { send, overview } = storeAt()
+  const of = (at, count, route) => ({ start: NOW_MS - 3600 * S, time: NOW_MS + at * S, count, sum: count, bucketCounts: [count, 0], explicitBounds: [1], attributes: { 'http.route': route } })
+  for (let at = 1800; at <= 1865; at += 13) {
+    send([histogram([of(at, 1000 + at * 2, '/a'), ...at > 1830 ? [of(at, 13, '/late')] : []], { name: 'http.server.request.duration' })], { atMs: NOW_MS + at * S })
+  }
+  const { routes } = await overview(`from=${NOW_MS}`)
+  t.same(routes.map(({ route, rate }) => [route, rate]), [['/a', 2], ['/late', 0.2]], 'not over the time without data')
 })
 
 test('deltas add up, and a delta that is sent twice counts once', async (t) => {

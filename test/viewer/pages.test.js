@@ -189,3 +189,15 @@ test('any line is read whole by its order, with and without a trace', async (t) 
   for (const path of ['99', '0', '-1', '1.5', 'x', '', '1/2', '%00']) t.match(await (await viewer.get(`/api/logs/${path}`)).json(), { error: /./ }, path)
   for (const path of ['99', 'x', '1/2']) t.equal((await viewer.get(`/api/logs/${path}`)).status, 404, path)
 })
+
+test('an exception of several routes names them, the newest first and ten at most', async (t) => {
+  const { exceptions, receive, next } = withClock()
+  for (const route of ['/a', '/b', '/a', ...Array.from({ length: 11 }, (_, i) => `/c${i}`), '/b']) {
+    next()
+    receive({ kind: 2, status: 2, attributes: { 'http.request.method': 'GET', 'http.route': route }, events: [{ name: 'exception', attributes: { 'exception.type': 'StockError', 'exception.message': 'no stock' } }] })
+  }
+  const [{ count, routes }] = exceptions.list().exceptions
+  t.equal(count, 15)
+  t.same(routes, ['GET /b', ...[10, 9, 8, 7, 6, 5, 4, 3, 2].map((i) => `GET /c${i}`)])
+  t.end()
+})

@@ -275,19 +275,26 @@ test('the map has the 200 busiest nodes and 1,000 busiest edges, and counts the 
   const hosts = Array.from({ length: 3000 }, (_, nth) => ({ trace: 1, id: nth + 2, parent: 1, kind: CLIENT, attributes: { ...HTTP, 'server.address': `host-${nth}` } }))
   await send([{ trace: 1, kind: SERVER }, ...hosts], { service: 'crawler' })
   await send([{ trace: 2, kind: SERVER }, { trace: 2, id: 2, parent: 1, kind: CLIENT, attributes: PG }, { trace: 2, id: 3, parent: 1, kind: CLIENT, attributes: PG }], { service: 'shop' })
-  const map = await json('/api/services')
+  // On a busy machine, a trace of 3,000 calls may take longer than an answer may.
+  const whole = async (path) => {
+    for (;;) {
+      const map = await json(path)
+      if (map.incomplete === undefined) return map
+    }
+  }
+  const map = await whole('/api/services')
   t.equal(map.nodes.length, 200)
   t.ok(map.nodes.some(({ kind }) => kind === 'db'))
   t.same(map.nodes.slice(0, 3).map(({ name }) => name), ['clients', 'crawler', 'shop'], 'no service is left out for a host')
   t.equal(map.edges.reduce((sum, { calls }) => sum + calls, 0) + map.more, 3004)
-  t.same(await json('/api/services?of=shop').then(({ nodes }) => nodes.map(({ name }) => name).sort()), ['clients', 'db:5432/shop', 'shop'])
+  t.same(await whole('/api/services?of=shop').then(({ nodes }) => nodes.map(({ name }) => name).sort()), ['clients', 'db:5432/shop', 'shop'])
 
   for (let service = 0; service < 40; service++) {
     await send(Array.from({ length: 41 }, (_, nth) => nth === 0
       ? { trace: 10 + service, kind: SERVER }
       : { trace: 10 + service, id: nth + 1, parent: 1, kind: CLIENT, attributes: { ...HTTP, 'server.address': `shared-${nth}` } }), { service: `s${service}` })
   }
-  const wide = await json('/api/services?where=service%20~%20s')
+  const wide = await whole('/api/services?where=service%20~%20s')
   t.ok(wide.edges.length <= 1000)
   t.ok(wide.nodes.length <= 200)
   t.equal(wide.edges.reduce((sum, { calls }) => sum + calls, 0) + wide.more, 40 + 40 * 40 + 3)
@@ -334,6 +341,8 @@ test('light-trace services prints the map, or what one service depends on', asyn
 
 stock  service  2 requests  12/min  p50 10.0 ms  p99 10.0 ms
   ← shop  2 calls  12/min  p50 20.0 ms  p99 20.0 ms  slowest ${traceId(2)}
+
+Rates are over 10.0 s.
 `)
   const of = await run('stock')
   t.match(of.stdout, /^stock {2}service/m)

@@ -80,5 +80,6 @@ function valueOf (value) {
     case 'boolean': return { boolValue: value }
     case 'number': return Number.isInteger(value) ? { intValue: value } : { doubleValue: value }
   }
+  if (value === null) return {}
   return { arrayValue: { values: value.map(valueOf) } }
 }

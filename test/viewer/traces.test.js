@@ -209,7 +209,7 @@ test('an exception that many traces share is one row', async (t) => {
   const { exceptions } = await viewer.json('/api/exceptions')
   t.match(exceptions, [
     { type: '503', recorded: false, count: 1, traces: [traceId(4)] },
-    { type: 'TypeError', message: 'user 3 is unknown', frame: 'at load (/app/users.js:12:7)', route: 'GET /users/:id', count: 3, recorded: true }
+    { type: 'TypeError', message: 'user 3 is unknown', frame: 'at load (/app/users.js:12:7)', routes: ['GET /users/:id'], count: 3, recorded: true }
   ])
   t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
 })

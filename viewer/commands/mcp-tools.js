@@ -131,7 +131,7 @@ async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
-    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${repeatText({ shape: safeText(shape), count: perRequest, savedMs }, duration)}`).join('')}`),
+    ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow or failed by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${repeatText({ shape: safeText(shape), count: perRequest, savedMs }, duration)}`).join('')}`),
     '',
     `The slowest of the last ${plural(traces.length, 'trace')}:`,
     ...linesOf(traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count))
@@ -144,8 +144,8 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
   if (exceptions.length === 0 && traces.length === 0) return 'Nothing has failed.'
   return [
     'Exceptions:',
-    ...exceptions.slice(0, count).map(({ type, message, frame, route: where, count: times, traces: [example] }) =>
-      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${safeText(where ?? '?')}  ${example ?? '(no longer stored)'}`),
+    ...exceptions.slice(0, count).map(({ type, message, frame, routes, count: times, traces: [example] }) =>
+      `${times} × ${safeText(type)}: ${safeText(message ?? '')}  ${safeText(frame ?? '')}  in ${routes.map((each) => safeText(each)).join(', ') || '?'}  ${example ?? '(no longer stored)'}`),
     '',
     'Failed requests in the order of arrival, the last first:',
     ...linesOf(traces)

@@ -15,6 +15,7 @@ const DOTS_MAX = 60
 const CELLS_MAX = 3000 // in a table: each cell is an element
 const GAP_MS = 150_000 // many applications send their metrics once a minute, so a shorter gap is no gap
 const NEAR_PX = 24
+const LAST_MS = 60_000 // an older value is not shown as the last
 const NAMED_MAX = 8 // with more lines, the legend scrolls, and the cursor names the nearest
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Noto Sans", sans-serif'
 
@@ -219,12 +220,16 @@ export function chart ({ label, caption = label, format = number, group, onSelec
     const { over, cursor: { idx, idxs } } = self
     now.textContent = idx == null ? '' : clock(data.atMs[idx]).slice(0, 8)
     if (many && idx != null && !over.matches(':hover, :focus')) return // the cursor is in another chart
-    for (const [index, { values }] of data.lines.entries()) figures[index].textContent = textOf(idx == null ? values.findLast((value) => value != null) : values[idxs[index + 1]])
+    for (const [index, { values }] of data.lines.entries()) figures[index].textContent = textOf(idx == null ? lastOf(values) : values[idxs[index + 1]])
     if (nearest !== null && idx != null) now.append(' ', h('bdi', text(data.lines[nearest - 1].label, 40)), ' ', figures[nearest - 1].textContent)
     over.ariaValueMin = 0
     over.ariaValueMax = data.atMs.length
     over.ariaValueNow = idx ?? data.atMs.length
     over.ariaValueText = [idx == null ? 'Last' : now.textContent, ...data.lines.slice(0, NAMED_MAX).map((each, index) => `${text(each.label, 40)} ${figures[index].textContent}`)].join(', ')
+  }
+
+  function lastOf (values) {
+    return values.findLast((value, index) => value != null && data.atMs.at(-1) - data.atMs[index] <= LAST_MS)
   }
 
   function showNearest (_, index) {

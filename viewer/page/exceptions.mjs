@@ -52,8 +52,8 @@ export function exceptionsView ({ app, host, params }) {
     if (data === undefined) return
     const { exceptions, more } = data
     const shown = exceptions.filter(matcher(filter))
-    fill(route, 'Any route', 'route')
-    fill(service, 'Any service', 'service')
+    fill(route, 'Any route', 'route', exceptions.flatMap(({ routes }) => routes))
+    fill(service, 'Any service', 'service', exceptions.map((each) => each.service))
     found.textContent = exceptions.length === 0 ? '' : `${count(shown.length)} of ${plural(exceptions.length, 'exception')}`
     redrawn(body, () => body.replaceChildren(...GROUPS.map((group) => section(group, shown.filter(group.has))).filter(Boolean),
       shown.length === 0 ? h('p.nothing', exceptions.length === 0 ? 'Nothing has failed.' : 'No match.') : '',
@@ -61,8 +61,8 @@ export function exceptionsView ({ app, host, params }) {
   }
 
   // A select that is in use may be open, so it keeps its options.
-  function fill (select, any, name) {
-    if (select !== document.activeElement) fillSelect(select, namesOf(any, data.exceptions.map((each) => each[name])), filter[name])
+  function fill (select, any, name, values) {
+    if (select !== document.activeElement) fillSelect(select, namesOf(any, values), filter[name])
   }
 
   function section ({ title, about }, rows) {
@@ -75,11 +75,12 @@ export function exceptionsView ({ app, host, params }) {
         h('span', { class: `times ${each.failed ? 'bad' : 'quiet'}` }, plural(each.count, 'request')),
         h('span.answer', each.status !== null && statusMark(each.status)),
         h('span.what', h('bdi.type', line(each.type || 'Error', 80)), ' ', bdi(each.message ?? '', 200)),
-        h('span.where.quiet', bdi(each.route ?? each.service, 80)),
+        h('span.where.quiet', { title: each.routes.map((route) => line(route, 80)).join(', ') }, bdi(each.routes[0] ?? each.service, 80), each.routes.length > 1 ? ` +${each.routes.length - 1}` : ''),
         h('span', { class: `over-time ${each.failed ? 'bad' : 'quiet'}` }, spark(each.histogram, data)),
         h('time.quiet.num', clock(each.lastMs))),
       h('div.inside',
         h('p.sub', `First at ${clock(each.firstMs)}, last at ${clock(each.lastMs)}, in `, bdi(each.service || 'a service without a name', 60), each.recorded ? '' : '. No exception was recorded, but a span failed with this.'),
+        each.routes.length > 1 && h('p.sub', 'Routes: ', each.routes.map((route, i) => [i > 0 && ', ', bdi(route, 80)])),
         each.stack !== null && h('pre', { tabindex: '0', 'aria-label': 'Stack', 'data-key': `stack ${each.key}` }, block(each.stack).text),
         h('div.actions',
           h('a.button', { href: '/' + query({ exception: each.key }), 'data-key': `requests ${each.key}` }, `Show ${each.count === 1 ? 'the request' : 'its requests'}`),
@@ -129,8 +130,8 @@ export function exceptionsView ({ app, host, params }) {
 
 function matcher ({ q, route, service, status }) {
   const needle = q.toLowerCase()
-  return (each) => (route === '' || each.route === route) && (service === '' || each.service === service) && hasStatus(each, status) &&
-    (needle === '' || [each.type, each.message, each.stack, each.route, each.service].some((text) => text?.toLowerCase().includes(needle)))
+  return (each) => (route === '' || each.routes.includes(route)) && (service === '' || each.service === service) && hasStatus(each, status) &&
+    (needle === '' || [each.type, each.message, each.stack, ...each.routes, each.service].some((text) => text?.toLowerCase().includes(needle)))
 }
 
 function hasStatus (each, wanted) {

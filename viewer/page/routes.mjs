@@ -53,7 +53,7 @@ function cellsOf (route, data) {
     num('errors', route.errors === 0 ? '–' : h('a', { href: requestsOf(route, { status: 'error' }), 'data-key': `errors ${route.service} ${route.route}` }, failures(route, route.count)), route.errors > 0),
     num('p50Ms', duration(route.p50Ms)),
     num('p99Ms', duration(route.p99Ms)),
-    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', `Slow: ${reasons(route.slow)}`)]),
+    num('maxMs', [duration(route.maxMs), route.slow && h('div.reasons.quiet', `Slow or failed: ${reasons(route.slow)}`)]),
     h('td.k-heat', heat(route, data)),
     h('td.k-to', ways(route, `${route.service} ${route.route}`, route.route))
   ]
@@ -65,14 +65,14 @@ function rateLabel ({ isNarrowed }) {
 
 // What the reasons in the column Slowest mean.
 function legend () {
-  return h('p.slow-legend', 'Below Slowest: the number of slow requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
+  return h('p.slow-legend', 'Below Slowest: the number of slow or failed requests, by what took most of their time. ', WAITS.map((name, i) => [h('b', name), WAIT_MEANINGS[i] && `${i === 0 ? ' ' : ': '}${WAIT_MEANINGS[i]}`, '. ']))
 }
 
 function slowTable (slow) {
   return [
-    h('h2', 'Slow requests'),
+    h('h2', 'Slow or failed requests'),
     h('p.sub', 'By what took most of their time.'),
-    table('.figures', 'Slow requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean))
+    table('.figures', 'Slow or failed requests', ['Reason', '#Requests', 'Meaning'], slow.map((requests, i) => requests > 0 && [WAITS[i], count(requests), WAIT_MEANINGS[i]]).filter(Boolean))
   ]
 }
 

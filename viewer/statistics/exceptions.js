@@ -9,6 +9,7 @@ const { OF_REQUEST, summaryOf } = require('../store/summary')
 
 const GROUPS_MAX = 500
 const TRACES_SHOWN = 20
+const ROUTES_SHOWN = 10
 const TRACES_REMEMBERED = 100
 const PER_TRACE_MAX = 16
 const STACK_LINES_MAX = 200
@@ -144,9 +145,9 @@ class Exceptions {
 
   #row ({ orders, slots, failed, ...row }, current) {
     const held = orders.slice(-TRACES_REMEMBERED).reverse().map((order) => this.#store.at(order)).filter((trace) => trace !== undefined)
-    const route = held.length === 0 ? null : summaryOf(held[0]).route ?? summaryOf(held[0]).name
+    const routes = new Set(held.map((trace) => summaryOf(trace)).map(({ route, name }) => route ?? name))
     const histogram = [...slots].filter(([slot, count]) => slot > current - SLOTS_MAX && count > 0).map(([slot, count]) => ({ atMs: slot * this.#slotMs, count }))
-    return { ...row, failed: failed ?? true, route, histogram, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
+    return { ...row, failed: failed ?? true, routes: [...routes].slice(0, ROUTES_SHOWN), histogram, traces: held.slice(0, TRACES_SHOWN).map(({ id }) => id) }
   }
 }
 

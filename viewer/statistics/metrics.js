@@ -16,6 +16,7 @@ const EXEMPLARS_MAX = 100
 const SHARES = [0.5, 0.95, 0.99]
 const NO_FIGURES = { percentiles: [null, null, null], highest: null }
 const HELD_SLOTS_MAX = SPREAD_MAX_MS / SLOT_MS
+const AWAITED_MS = 300_000 // a service that is silent for longer is not expected to send the rest of its newest slot
 
 // The current and the old name, in the conventions of OpenTelemetry.
 const REQUESTS = new Set(['http.server.request.duration', 'http.server.duration'])
@@ -69,13 +70,15 @@ class MetricStatistics {
     const own = service ? named.filter((each) => servicesOf(each).has(service)) : named
     const shown = (own.length === 0 ? named : own).reduce((latest, each) => lastMsOf(each) > lastMsOf(latest) ? each : latest)
     const groups = new Map()
+    const measured = this.#measured(window)
     const slices = new Slices(this.#sliceMs)
     for await (const series of inSlices(seriesOf(named.filter((each) => isAlike(each, shown))), slices)) {
+      const times = measured(series)
       if ((service && series.origin.service !== service) || !filters.every((matches) => matches(series.attributes))) continue
       const attributes = by.filter((key) => series.attributes.has(key)).map((key) => [key, series.attributes.get(key)])
       const key = JSON.stringify([series.origin.service, attributes])
       let group = groups.get(key)
-      if (group === undefined) groups.set(key, group = { service: series.origin.service, attributes: Object.fromEntries(attributes), chart: chartOf(shown, window) })
+      if (group === undefined) groups.set(key, group = { service: series.origin.service, attributes: Object.fromEntries(attributes), chart: chartOf(shown, window, times) })
       group.chart.take(series)
     }
     const sorted = [...groups.values()].sort((a, b) => b.chart.size - a.chart.size)
@@ -104,15 +107,17 @@ class MetricStatistics {
     const services = new Set()
     for (const each of instruments) for (const { origin } of each.series.values()) services.add(origin.service)
     const routes = new Map()
+    const measured = this.#measured(window)
     const slices = new Slices(this.#sliceMs)
     for await (const series of inSlices(seriesOf(instruments.filter(isOfRequests)), slices)) {
       if (service && series.origin.service !== service) continue
+      const times = measured(series)
       const { attributes } = series
       const method = attributes.get('http.request.method') ?? attributes.get('http.method') ?? ''
       const route = `${method} ${attributes.get('http.route') ?? '(no route)'}`.trim()
       const key = JSON.stringify([series.origin.service, route])
       let entry = routes.get(key)
-      if (entry === undefined) routes.set(key, entry = { service: series.origin.service, route, unitMs: MS_IN[series.instrument.unit], all: new HistogramChart(window), failed: new HistogramChart(window) })
+      if (entry === undefined) routes.set(key, entry = { service: series.origin.service, route, unitMs: MS_IN[series.instrument.unit], all: new HistogramChart(window, times), failed: new HistogramChart(window, times) })
       entry.all.take(series)
       if (isFailure(attributes)) entry.failed.take(series)
     }
@@ -157,6 +162,18 @@ class MetricStatistics {
     return new Window(first, Math.max(0, last - first + 1), points)
   }
 
+  /** Returns a function that adds a series to what was measured of its service. */
+  #measured (window) {
+    const services = new Map()
+    return (series) => {
+      const { service } = series.origin
+      let times = services.get(service)
+      if (times === undefined) services.set(service, times = new MeasuredTimes(window, this.#store.metrics.lastOf(service), this.#now()))
+      times.take(series)
+      return times
+    }
+  }
+
   #exemplars ({ exemplars }, { fromMs, toMs }) {
     return exemplars.filter(({ atMs }) => atMs >= fromMs && atMs < toMs).sort((a, b) => b.atMs - a.atMs).slice(0, EXEMPLARS_MAX)
       .map(({ atMs, value, traceId, spanId }) => ({ atMs, value, traceId, spanId, held: this.#store.get(traceId) !== undefined }))
@@ -190,10 +207,55 @@ async function * inSlices (list, slices) {
   }
 }
 
-function chartOf ({ kind, monotonic }, window) {
+function chartOf ({ kind, monotonic }, window, times) {
   if (kind === 'gauge') return new ValueChart(window, true)
-  if (kind === 'sum') return monotonic ? new RateChart(window) : new ValueChart(window, false)
-  return new HistogramChart(window)
+  if (kind === 'sum') return monotonic ? new RateChart(window, times) : new ValueChart(window, false)
+  return new HistogramChart(window, times)
+}
+
+/**
+ * When all series of a service were measured. They share it: what one of them did not count in this time, it counted as nothing. The newest
+ * slot ends with what was measured in it, because its rest has not been sent yet.
+ */
+class MeasuredTimes {
+  #begins // of each slot, in milliseconds after its start; NaN: nothing was measured
+  #endMs = 0
+  #now
+
+  /** @param {{ lastMs: number, newestMs: number }} last of the service */
+  constructor (window, last, now) {
+    this.window = window
+    this.#begins = new Float64Array(window.end - window.first).fill(NaN)
+    this.last = last
+    this.#now = now
+  }
+
+  take ({ slots, offsets, isDelta, lastMs, newestMs }) {
+    const { first, end } = this.window
+    // A sender of deltas sends none while nothing is added.
+    for (let i = 0; i < slots.length; i++) {
+      const isLater = isDelta && i > 0
+      for (let slot = isLater ? Math.max(slots[i - 1] + 1, first) : Math.max(slots[i], first); slot <= Math.min(slots[i], end - 1); slot++) {
+        const begin = isLater ? 0 : offsets[i]
+        if (!(this.#begins[slot - first] <= begin)) this.#begins[slot - first] = begin
+      }
+    }
+    // Its other metrics show until when it measured.
+    const known = isDelta ? this.last : { lastMs, newestMs }
+    if (this.#now - known.lastMs <= AWAITED_MS) this.#endMs = Math.max(this.#endMs, known.newestMs)
+  }
+
+  /** Of each point of the answer. */
+  get ms () {
+    const { first, length } = this.window
+    const ms = new Float64Array(length)
+    for (const [i, begin] of this.#begins.entries()) {
+      if (Number.isNaN(begin)) continue
+      const measured = Math.min(this.#endMs - (first + i) * SLOT_MS, SLOT_MS) - begin
+      ms[this.window.pointOf(first + i)] += measured > 0 ? measured : SLOT_MS - begin
+    }
+    return ms
+  }
 }
 
 /** Last values: of sums, added up over the series; of gauges, their mean. */
@@ -237,44 +299,40 @@ class ValueChart {
 
 /** How much was added per second. */
 class RateChart {
-  #rates
+  #times
+  #added
   #has
   exemplars = []
   size = 0 // all that was added
 
-  constructor (window) {
+  /** @param {MeasuredTimes} times of the service; complete when the figures are made */
+  constructor (window, times) {
     this.window = window
-    this.#rates = new Float64Array(window.length)
+    this.#times = times
+    this.#added = new Float64Array(window.length)
     this.#has = new Uint8Array(window.length)
   }
 
-  /** Over the time in which it was measured. */
+  /** Over the time in which the service was measured. */
   get meanRate () {
-    const rates = this.#rates.filter((_, i) => this.#has[i] === 1)
-    return rates.length === 0 ? 0 : rates.reduce((sum, rate) => sum + rate, 0) / rates.length
+    const ms = this.#times.ms.reduce((sum, each) => sum + each, 0)
+    return ms === 0 ? 0 : this.size / ms * 1000
   }
 
   take (series) {
     this.exemplars.push(...series.exemplars)
     const { window } = this
-    const { slots, covered, values, isDelta } = series
-    const added = new Float64Array(window.length)
-    const coveredMs = new Float64Array(window.length)
+    const { slots, values, isDelta } = series
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[i]
       // A sender of deltas sends none while nothing is added.
-      if (isDelta && i > 0) for (let empty = Math.max(slots[i - 1] + 1, window.first); empty < Math.min(slot, window.end); empty++) coveredMs[window.pointOf(empty)] += SLOT_MS
+      if (isDelta && i > 0) for (let idle = Math.max(slots[i - 1] + 1, window.first); idle < Math.min(slot, window.end); idle++) this.#has[window.pointOf(idle)] = 1
       if (slot < window.first || slot >= window.end) continue
       const point = window.pointOf(slot)
       const amount = this.amountOf(values[i], point, series)
-      added[point] += amount
-      coveredMs[point] += covered[i]
+      this.#added[point] += amount
+      this.#has[point] = 1
       this.size += amount
-    }
-    for (let i = 0; i < added.length; i++) {
-      if (coveredMs[i] === 0) continue
-      this.#rates[i] += added[i] / coveredMs[i] * 1000
-      this.#has[i] = 1
     }
   }
 
@@ -283,7 +341,8 @@ class RateChart {
   * figures () { return this.rates() }
 
   rates () {
-    return { rate: Array.from(this.#rates, (rate, i) => this.#has[i] === 0 ? null : rounded(rate)) }
+    const { ms } = this.#times
+    return { rate: Array.from(this.#added, (added, i) => this.#has[i] === 0 ? null : rounded(added / ms[i] * 1000)) }
   }
 }
 
@@ -294,8 +353,8 @@ class HistogramChart extends RateChart {
   #first = null
   whole = null // of the whole window
 
-  constructor (window) {
-    super(window)
+  constructor (window, times) {
+    super(window, times)
     this.#points = new Array(window.length).fill(null)
     this.#firsts = new Array(window.length).fill(null)
   }

@@ -6,7 +6,7 @@
 const { EventEmitter } = require('node:events')
 const { SpanFacts } = require('../otlp/span-facts')
 const { Filter, Search, withinTest } = require('../store/search')
-const { startOf, rounded } = require('../store/summary')
+const { startOf } = require('../store/summary')
 const { Slices } = require('../store/slices')
 const { Trace } = require('../store/trace')
 const { Exceptions } = require('./exceptions')
@@ -21,13 +21,10 @@ async function routesWithin (store, within, nowMs) {
   const traces = await tracesWithin(store, within)
   const toMs = Math.min(within.toMs, nowMs)
   const firstMs = traces[0]?.startMs ?? nowMs
-  const seconds = Math.max(1, (toMs - (within.fromMs || firstMs)) / 1000)
   const replay = new Replay(store, toMs)
-  const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs: slotOf(firstMs, toMs) })
+  const statistics = new RouteStatistics(replay, { now: () => replay.nowMs, slotMs: slotOf(firstMs, toMs), rateFromMs: Math.max(within.fromMs || firstMs, store.sinceMs) })
   await replay.run(traces)
-  const answer = statistics.list()
-  for (const route of answer.routes) route.perSecond = rounded(route.count / seconds) || route.count / seconds // a low rate is not zero
-  return answer
+  return statistics.list()
 }
 
 /** The answer of GET /api/exceptions for an interval. */

@@ -23,18 +23,21 @@ class RouteStatistics {
   #now
   #onRepeats
   #slotMs
+  #rateFromMs
   uncounted = 0
   version = 0
 
   /**
    * @param {object} store
-   * @param {{ now?: () => number, slotMs?: number, onRepeats?: (route: string, repeats: object) => void }} [options] onRepeats: called once for each route and shape
+   * @param {{ now?: () => number, slotMs?: number, rateFromMs?: number, onRepeats?: (route: string, repeats: object) => void }} [options]
+   *   rateFromMs: rates are over the time since then, not over the last minute. onRepeats: called once for each route and shape
    */
-  constructor (store, { now = Date.now, slotMs = SLOT_MS, onRepeats = () => {} } = {}) {
+  constructor (store, { now = Date.now, slotMs = SLOT_MS, rateFromMs = undefined, onRepeats = () => {} } = {}) {
     this.#store = store
     this.#onRepeats = onRepeats
     this.#now = now
     this.#slotMs = slotMs
+    this.#rateFromMs = rateFromMs
     store.on('span', (trace, span) => { if (span.kind === KIND_SERVER) this.#count(trace, span) })
   }
 
@@ -49,7 +52,7 @@ class RouteStatistics {
         this.uncounted++
         return
       }
-      this.#routes.set(key, entry = new Route(name, span.origin.service, route === null, this.#slotMs))
+      this.#routes.set(key, entry = new Route(name, span.origin.service, route === null, this.#slotMs, this.#rateFromMs))
     }
     entry.count(trace.order, trace.spans.length - 1, span, this.#now())
     for (const repeats of repeatsIn(trace, span)) if (entry.addRepeats(repeats)) this.#onRepeats(name, repeats)
@@ -80,11 +83,13 @@ class RouteStatistics {
 }
 
 class Route {
-  constructor (name, service, unrouted, slotMs) {
+  constructor (name, service, unrouted, slotMs, rateFromMs) {
     this.name = name
     this.service = service
     this.unrouted = unrouted
     this.slotMs = slotMs
+    this.rateFromMs = rateFromMs
+    this.rated = 0 // since rateFromMs
     this.total = 0
     this.errors = 0
     this.firstMs = 0
@@ -101,6 +106,7 @@ class Route {
     const failed = span.status === STATUS_ERROR ? 1 : 0
     this.ring[this.total++ % RING_MAX] = { durationMs: span.durationMs, order, place, failed }
     this.errors += failed
+    if (now >= this.rateFromMs) this.rated++
     this.lastMs = now
     this.lastMinute.add(now)
     const waits = waitsOf(span)
@@ -161,6 +167,11 @@ class Route {
 
   // Few requests are counted as they are. The rate of many is right from the first seconds on.
   #perSecond (now) {
+    if (this.rateFromMs !== undefined) {
+      if (now < this.rateFromMs) return null
+      const perSecond = this.rated / Math.max(1, (now - this.rateFromMs) / 1000)
+      return rounded(perSecond) || perSecond // a low rate is not zero
+    }
     const requests = this.lastMinute.total(now)
     const seconds = requests < RATE_SECONDS ? RATE_SECONDS : Math.min(RATE_SECONDS, Math.max(1, (now - this.firstMs) / 1000))
     return Math.round(requests / seconds * 1e4) / 1e4

@@ -72,7 +72,7 @@ class Services {
     if (this.#peers.size >= PEERS_KNOWN_MAX || this.#edgeCount >= EDGES_KNOWN_MAX) this.#forgetAll()
     const search = new Search(this.#store, filter, { maxMs: SEARCH_MAX_MS })
     const slices = new Slices()
-    const sum = { nodes: new Map(), edges: new Map(), more: 0, starts: [] }
+    const sum = { nodes: new Map(), edges: new Map(), more: 0, starts: [], sinceMs: this.#store.sinceMs }
     let isComplete = true
     for await (const trace of search) {
       isComplete = await this.#adds(sum, trace, slices)
@@ -98,12 +98,14 @@ class Services {
     const kept = this.#kept.get(trace)
     const { calls, more } = kept?.version === trace.version ? kept : yield * this.#read(trace)
     sum.more += more
-    sum.starts.push(startOf(trace))
-    for (const { edge, span, failed } of calls) figuresOf(sum.edges, edge).add(span, failed, trace)
+    const startMs = startOf(trace)
+    const isRated = startMs >= sum.sinceMs
+    sum.starts.push(startMs)
+    for (const { edge, span, failed } of calls) figuresOf(sum.edges, edge).add(span, failed, trace, isRated)
     for (const { service } of trace.origins) this.#nodeOf(sum, service)
     for (let i = 0; i < trace.spans.length; i++) {
       const span = trace.spans[i]
-      if (isRequest(span)) this.#nodeOf(sum, span.origin.service)?.add(span, span.status === STATUS_ERROR, trace)
+      if (isRequest(span)) this.#nodeOf(sum, span.origin.service)?.add(span, span.status === STATUS_ERROR, trace, isRated)
     }
   }
 
@@ -169,6 +171,7 @@ class Services {
 
 class Figures {
   count = 0
+  rated = 0 // of the time over which rates are
   errors = 0
   durations = []
   slowestMs = -1
@@ -176,8 +179,9 @@ class Figures {
   failed = null
 
   // Traces come newest first, so the first that failed is the last failure.
-  add ({ durationMs }, failed, { id }) {
+  add ({ durationMs }, failed, { id }, isRated) {
     this.count++
+    if (isRated) this.rated++
     this.durations.push(durationMs)
     if (durationMs > this.slowestMs) {
       this.slowestMs = durationMs
@@ -188,8 +192,9 @@ class Figures {
     this.failed ??= id
   }
 
-  merge ({ count, errors, durations, slowestMs, slowest, failed }) {
+  merge ({ count, rated, errors, durations, slowestMs, slowest, failed }) {
     this.count += count
+    this.rated += rated
     this.errors += errors
     for (const each of durations) this.durations.push(each)
     if (slowestMs > this.slowestMs) {
@@ -202,7 +207,7 @@ class Figures {
   of (overMs) {
     const sorted = Float64Array.from(this.durations).sort()
     const at = (share) => sorted.length === 0 ? null : rounded(percentile(sorted, share))
-    return { errors: this.errors, perSecond: rounded(this.count / (overMs / 1000)), p50Ms: at(0.5), p99Ms: at(0.99), slowest: this.slowest, failed: this.failed }
+    return { errors: this.errors, perSecond: overMs === null ? null : rounded(this.rated / (overMs / 1000)), p50Ms: at(0.5), p99Ms: at(0.99), slowest: this.slowest, failed: this.failed }
   }
 }
 
@@ -213,7 +218,7 @@ function figuresOf (map, key) {
 }
 
 // Stops after each node and edge, because one may have the durations of all calls.
-function * answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
+function * answerOf ({ nodes, edges, more, starts, sinceMs }, { nowMs, of, side }) {
   for (const [{ from, to }, figures] of edges) {
     // A service has figures of its own requests. The others have those of the calls.
     if (to.kind !== 'service') figuresOf(nodes, to).merge(figures)
@@ -232,7 +237,7 @@ function * answerOf ({ nodes, edges, more, starts }, { nowMs, of, side }) {
   const wanted = [...edges].filter(([edge]) => near === null || near.edges.has(edge)).sort(byCount)
   const drawn = wanted.filter(([{ from, to }]) => kept.has(from) && kept.has(to)).slice(0, EDGES_MAX)
   const calls = (list) => list.reduce((sum, [, { count }]) => sum + count, 0)
-  const overMs = overOf(starts, nowMs)
+  const overMs = overOf(starts, sinceMs, nowMs)
   const answer = { nowMs, overMs, nodes: [], edges: [], more: more + calls(wanted) - calls(drawn) }
   for (const [{ id, name, kind, system, facts }, figures] of shown) {
     const where = facts.map((fact) => conditionText({ ...fact, attribute: true }))
@@ -271,13 +276,15 @@ function nearTo (start, side, edges) {
   }
 }
 
-// Rates are over the time in which requests came: with the time since then, they would fall to 0.0 as soon as nobody sends.
-function overOf (starts, nowMs) {
+// Rates are over the time in which requests came: with the time since then, they would fall to 0.0 as soon as nobody sends. Of the time before
+// `sinceMs` not all of them are stored.
+function overOf (starts, sinceMs, nowMs) {
   let newest = -Infinity
   for (const startMs of starts) if (startMs <= nowMs) newest = Math.max(newest, startMs)
+  if (newest < sinceMs && newest !== -Infinity) return null
   let oldest = newest
   for (const startMs of starts) if (startMs >= newest - RATE_LONGEST_MS) oldest = Math.min(oldest, startMs)
-  return Math.max(RATE_SHORTEST_MS, newest - oldest) || RATE_SHORTEST_MS
+  return Math.max(RATE_SHORTEST_MS, newest - Math.max(oldest, sinceMs)) || RATE_SHORTEST_MS
 }
 
 function compare (a, b) {

@@ -21,9 +21,12 @@ const KEY_MAX = 200
 const VALUE_MAX = 300
 const IDENTITY_MAX = 500 // longer identities are hashed
 
-// The memory of an instrument and of one of its senders, with their texts.
+const STARTS_MAX = 32 // processes of a sender: those without a `service.instance.id` are one sender
+
+// The memory of an instrument, of one of its senders and of a process, with their texts.
 const INSTRUMENT_BYTES = 1000
-const SENDER_BYTES = 200
+const SENDER_BYTES = 300
+const START_BYTES = 120
 
 class Instrument {
   constructor (key, { name, description, unit, kind, monotonic, temporality }, scope) {
@@ -36,9 +39,18 @@ class Instrument {
     this.temporality = temporality
     this.scope = scope
     this.series = new Map() // identity → MetricSeries
-    this.senders = new Map() // origin → when it last sent, and before that
+    this.senders = new Map() // origin → Sender
     this.bytes = INSTRUMENT_BYTES + 2 * (2 * key.length + description.length)
   }
+}
+
+class Sender {
+  series = 0
+  lastMs = 0 // when it last sent
+  newestMs = 0 // until when it measured
+  starts = new Map() // start of a process → when it last sent, and before that
+
+  get bytes () { return SENDER_BYTES + this.starts.size * START_BYTES }
 }
 
 class Metrics {
@@ -72,6 +84,19 @@ class Metrics {
   instruments () {
     this.#sweep(this.#now())
     return [...this.#instruments.values()]
+  }
+
+  /** When a service last sent points, and until when it measured. */
+  lastOf (service) {
+    const last = { lastMs: 0, newestMs: 0 }
+    for (const { senders } of this.#instruments.values()) {
+      for (const [origin, { lastMs, newestMs }] of senders) {
+        if (origin.service !== service) continue
+        last.lastMs = Math.max(last.lastMs, lastMs)
+        last.newestMs = Math.max(last.newestMs, newestMs)
+      }
+    }
+    return last
   }
 
   /** Takes an ExportMetricsServiceRequest. @returns {number} how many points were dropped @throws Malformed; the points before the malformed part are kept */
@@ -136,19 +161,27 @@ class Metrics {
       this.dropped.series++
       return
     }
-    series.take(point, now, this.#beforeOf(known, series.origin, point.timeMs, now))
+    const sender = known.senders.get(series.origin)
+    series.take(point, now, known.temporality === 'delta' ? 0 : this.#beforeOf(sender, point, now))
+    sender.lastMs = now
+    sender.newestMs = Math.max(sender.newestMs, series.newestMs)
     if (this.#used > this.#limit) this.#makeRoom(this.#limit)
   }
 
-  // When the sender last sent points of this metric, before those with this time.
-  #beforeOf ({ senders }, origin, timeMs, now) {
-    const sender = senders.get(origin)
-    if (sender.lastMs > now + SLOT_MS && timeMs <= now + SLOT_MS) sender.lastMs = 0 // its clock was ahead
-    if (timeMs > sender.lastMs) {
-      sender.beforeMs = sender.lastMs
-      sender.lastMs = timeMs
+  // When the process last sent points of this metric, before those with this time. Its start tells it from others.
+  #beforeOf ({ starts }, { startMs, timeMs }, now) {
+    let sent = starts.get(startMs)
+    if (sent === undefined) {
+      if (starts.size >= STARTS_MAX) starts.delete(starts.keys().next().value)
+      else this.#addFixed(START_BYTES)
+      starts.set(startMs, sent = { lastMs: 0, beforeMs: 0 })
     }
-    return timeMs === sender.lastMs ? sender.beforeMs : 0
+    if (sent.lastMs > now + SLOT_MS && timeMs <= now + SLOT_MS) sent.lastMs = 0 // its clock was ahead
+    if (timeMs > sent.lastMs) {
+      sent.beforeMs = sent.lastMs
+      sent.lastMs = timeMs
+    }
+    return timeMs === sent.lastMs ? sent.beforeMs : 0
   }
 
   /** @returns {MetricSeries | null} null if there is no room */
@@ -162,12 +195,12 @@ class Metrics {
     const series = new MetricSeries(instrument, origin, identity, attributes, this.#ledger)
     instrument.series.set(identity, series)
     this.#held.hold(origin)
-    const sender = instrument.senders.get(origin)
-    if (sender !== undefined) sender.series++
-    else {
-      instrument.senders.set(origin, { lastMs: 0, beforeMs: 0, series: 1 })
-      this.#addFixed(SENDER_BYTES)
+    let sender = instrument.senders.get(origin)
+    if (sender === undefined) {
+      instrument.senders.set(origin, sender = new Sender())
+      this.#addFixed(sender.bytes)
     }
+    sender.series++
     this.#size++
     this.#largestMax = Math.max(this.#largestMax, instrument.series.size)
     return series
@@ -178,9 +211,10 @@ class Metrics {
     const entries = series.close()
     instrument.series.delete(series.key)
     this.#held.release(origin)
-    if (--instrument.senders.get(origin).series === 0) {
+    const sender = instrument.senders.get(origin)
+    if (--sender.series === 0) {
       instrument.senders.delete(origin)
-      this.#addFixed(-SENDER_BYTES)
+      this.#addFixed(-sender.bytes)
     }
     if (instrument.series.size === 0) {
       this.#instruments.delete(instrument.key)

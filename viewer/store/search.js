@@ -151,11 +151,11 @@ function finderOf (text) {
   return { needle, raw: isTextInBytes(looked) ? looked : null, found }
 }
 
-// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers and booleans are encoded differently, and the
-// capitals of letters outside ASCII have other bytes.
+// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers, booleans and empty items of lists are encoded
+// differently, and the capitals of letters outside ASCII have other bytes.
 function isTextInBytes (needle) {
   // eslint-disable-next-line no-control-regex
-  return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan'.includes(needle) && !/["[\]{},:]/.test(needle)
+  return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan null'.includes(needle) && !/["[\]{},:]/.test(needle)
 }
 
 function spanHas (span, raw, found) {
@@ -186,8 +186,8 @@ function lineHas (line, raw, found) {
 }
 
 function attributeHas (attribute, found) {
-  const value = plain(attribute)
-  return found(attribute.key) || found(typeof value === 'object' && value !== null ? JSON.stringify(value) : value, attribute.key)
+  const value = plain(attribute) ?? '' // an empty value is not the text "null"
+  return found(attribute.key) || found(typeof value === 'object' ? JSON.stringify(value) : value, attribute.key)
 }
 
 module.exports = { Filter, Search, filterOf, lineFilterOf, withinTest }

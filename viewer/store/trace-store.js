@@ -8,6 +8,7 @@ const { SpanFacts } = require('../otlp/span-facts')
 const { Lines, LINE_OVERHEAD_BYTES } = require('./lines')
 const { Metrics } = require('./metrics')
 const { Origins } = require('./origin')
+const { startOf } = require('./summary')
 const { Trace, StoredSpan, SPAN_OVERHEAD_BYTES } = require('./trace')
 
 const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
@@ -49,6 +50,8 @@ class TraceStore extends EventEmitter {
     this.late = 0
     this.dropped = { evicted: 0, trace_too_large: 0, resource_too_large: 0, ids: 0 }
     this.evicted = { traces: 0, spans: 0, after: 0 }
+    /** The start of the latest trace that was evicted: of the time since then, every trace is stored. */
+    this.sinceMs = 0
   }
 
   get bytes () { return this.#traceBytes + this.#origins.bytes + this.lines.looseBytes + this.metrics.bytes }
@@ -269,6 +272,7 @@ class TraceStore extends EventEmitter {
     }
     this.#byId.delete(trace.id)
     this.#traceBytes -= trace.bytesCounted
+    this.sinceMs = Math.max(this.sinceMs, Math.min(startOf(trace), trace.receivedMs)) // the clock of a sender may be ahead
     for (const origin of trace.origins) this.#origins.release(origin)
     this.lines.leave(trace)
     this.spans -= trace.spans.length

@@ -5,12 +5,14 @@
 //   shop  service  120 requests  3 failed  1.2/s  p50 7.0 ms  p99 40.0 ms
 //     → postgresql db:5432/shop  240 calls  2.4/s  p50 2.1 ms  p99 8.0 ms  slowest <trace id>
 //     ← clients  120 calls  3 failed  …  failed <trace id>
+//
+//   Rates are over 60.0 s.
 
 const { rateText } = require('./rate')
 const { plural, safeText } = require('./safe-text')
 const { duration } = require('./text')
 
-function servicesText ({ nodes, edges, more, incomplete }, of) {
+function servicesText ({ nodes, edges, overMs, more, incomplete }, of) {
   if (nodes.length === 0) return of === undefined ? 'No trace has been received yet.' : 'No trace has this service.'
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const heads = nodes.filter(({ kind, id, name }) => kind === 'service' || id === of || name === of)
@@ -20,6 +22,7 @@ function servicesText ({ nodes, edges, more, incomplete }, of) {
     ...edges.filter(({ to, from }) => to === node.id && from !== to).map((edge) => `  ← ${callOf(edge, byId.get(edge.from))}`)
   ].join('\n'))
   if (more > 0) parts.push(`… and ${plural(more, 'call')} that ${more === 1 ? 'is' : 'are'} not shown`)
+  if (overMs !== null) parts.push(`Rates are over ${duration(overMs)}.`)
   if (incomplete) parts.push('… of the newest traces only: there are more than could be read in time')
   return parts.join('\n\n')
 }
