@@ -9,6 +9,8 @@ const TRIES_MAX = 20
 
 /**
  * @param {() => import('../http/server').Viewer} make
+ * @param {{ port?: number, host?: string }} options
+ * @param {(message: string) => void} say
  * @param {{ own?: string }} [join] whether another viewer that has the port may be used instead, unless the option `own` asks for a new one
  * @returns {Promise<{ viewer?: import('../http/server').Viewer, port: number, joined?: number }>} joined: the process id of
  *   another viewer that has the port

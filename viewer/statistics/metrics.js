@@ -338,6 +338,7 @@ class RateChart {
 
   amountOf (value, point, series) { return value ?? 0 }
 
+  /** @returns {Generator<void, { rate: (number | null)[] }>} */
   * figures () { return this.rates() }
 
   rates () {
