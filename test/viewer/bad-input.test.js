@@ -13,6 +13,7 @@ const { filterOf } = require('../../viewer/store/search')
 const { RouteStatistics } = require('../../viewer/statistics/routes')
 const { Exceptions } = require('../../viewer/statistics/exceptions')
 const { Malformed } = require('../../viewer/otlp/proto-reader')
+const { textOf: bodyText } = require('../../viewer/otlp/json-body')
 const { requestFromJson } = require('../../viewer/otlp/json-request')
 const { rowsOf } = require('../../viewer/views/rows')
 const { textOf } = require('../../viewer/views/text')
@@ -321,17 +322,18 @@ test('a sender that hangs up in the middle is counted', async (t) => {
 
 test('a body of JSON with millions of values is refused before it is parsed, because each takes many times its bytes', async (t) => {
   const viewer = await startViewer(t)
-  const send = async (count, item, path = '/v1/traces') => {
-    const body = gzipSync(`{"resourceSpans":[{"scopeSpans":[{"spans":[${new Array(count).fill(item).join()}]}]}]}`)
-    const response = await viewer.post(path, body, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+  const body = gzipSync(Buffer.alloc(6_000_001, '{},'), { level: 1 })
+  const answer = async (path) => {
+    const response = await viewer.post(path, body, { ...JSON_TYPE, 'content-encoding': 'gzip' })
     return [response.status, await response.json()]
   }
-  t.match(await send(2_000_000, '{}'), [400, { message: 'the body has more than 4,000,000 values' }])
-  t.match(await send(2_000_000, '[]'), [400])
-  t.match(await send(4_000_000, '0'), [400])
-  t.match(await send(2_000_000, '{}', '/api/import'), [400, { error: 'the body has more than 4,000,000 values' }])
-  t.match(await viewer.json('/api/stats'), { refused: { requests: 3, reasons: { malformed: 3 } } })
-  t.match(await send(1, `{"name":"${',{[\\"'.repeat(1_100_000)}"}`), [200, { partialSuccess: { rejectedSpans: '1' } }], 'what is in a text is no value')
+  t.same(await answer('/v1/traces'), [400, { message: 'the body has more than 4,000,000 values' }])
+  t.same(await answer('/api/import'), [400, { error: 'the body has more than 4,000,000 values' }])
+  t.match(await viewer.json('/api/stats'), { refused: { requests: 1, reasons: { malformed: 1 } } })
+  for (const many of ['[],', '0,', '[', '"",']) t.throws(() => bodyText(Buffer.alloc(20_000_000, many)), { message: 'the body has more than 4,000,000 values' }, many)
+  const text = `"${',{[\\"'.repeat(1_000_000)}"`
+  t.equal(bodyText(Buffer.from(text)) === text, true, 'what is in a text is no value')
+  for (const cut of ['"', '"\\', '"a\\"']) t.equal(bodyText(Buffer.from(' '.repeat(4_000_000) + cut)).length, 4_000_000 + cut.length, cut)
 })
 
 test('JSON of many small values becomes protobuf in few pieces', (t) => {
@@ -347,7 +349,7 @@ test('JSON of many small values becomes protobuf in few pieces', (t) => {
   const request = requestFromJson({ resourceSpans: [{ scopeSpans: [{ spans }] }] })
   t.ok(most > 10 && most < request.length / 4000, `${most} for ${request.length} bytes`)
   const store = new TraceStore()
-  t.match(store.receive(request), { spans: 20_000, kept: 20_000 })
+  t.equal(store.receive(request).kept, 20_000)
   t.equal(store.at(301).root.name, '')
   t.equal(store.at(300).root.name.length, 299)
   t.end()
