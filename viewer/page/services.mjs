@@ -20,13 +20,7 @@ const SHAPES = {
 
 export function servicesView ({ app, host, params }) {
   const state = { of: params.get('of') ?? '', side: params.get('side') ?? '' }
-  const load = inTurn(async () => {
-    const asked = { ...state }
-    const answer = await get('/api/services', { ...asked, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
-    if (asked.of !== state.of || asked.side !== state.side) return // it is loaded again
-    data = answer
-    redrawn(host, draw)
-  })
+  const load = inTurn(loadNow)
   let chosen = chosenIn(params)
   let data
   let placed
@@ -59,6 +53,14 @@ export function servicesView ({ app, host, params }) {
     key: ({ key }) => key === 'Escape' && leave()
   }
 
+  async function loadNow () {
+    const { of, side } = state
+    const answer = await get('/api/services', { of, side, ...app.interval, layout: Math.max(1, body.parentElement.clientWidth) })
+    if (of !== state.of || side !== state.side) return // another choice was made meanwhile, and is loading
+    data = answer
+    redrawn(host, draw)
+  }
+
   // On a narrow screen the tables come first, because a map is wider than the screen.
   function arrange () {
     body.replaceChildren(note, ...(narrow.matches ? [list, map] : [map, list]))
@@ -83,7 +85,7 @@ export function servicesView ({ app, host, params }) {
     state.side = of === '' ? '' : which
     mark()
     rename()
-    load()
+    loadNow()
   }
 
   function rename () {
