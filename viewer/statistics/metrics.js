@@ -207,6 +207,14 @@ async function * inSlices (list, slices) {
   }
 }
 
+/** The slots of the window in which a series was measured, and the index of what was. A sender of deltas sends none while nothing is added. */
+function * slotsOf ({ slots, isDelta }, { first, end }) {
+  for (let i = 0; i < slots.length; i++) {
+    if (isDelta && i > 0) for (let idle = Math.max(slots[i - 1] + 1, first); idle < Math.min(slots[i], end); idle++) yield [idle, undefined]
+    if (slots[i] >= first && slots[i] < end) yield [slots[i], i]
+  }
+}
+
 function chartOf ({ kind, monotonic }, window, times) {
   if (kind === 'gauge') return new ValueChart(window, true)
   if (kind === 'sum') return monotonic ? new RateChart(window, times) : new ValueChart(window, false)
@@ -220,6 +228,7 @@ function chartOf ({ kind, monotonic }, window, times) {
 class MeasuredTimes {
   #begins // of each slot, in milliseconds after its start; NaN: nothing was measured
   #endMs = 0
+  #ms
   #now
 
   /** @param {{ lastMs: number, newestMs: number }} last of the service */
@@ -230,23 +239,24 @@ class MeasuredTimes {
     this.#now = now
   }
 
-  take ({ slots, offsets, isDelta, lastMs, newestMs }) {
-    const { first, end } = this.window
-    // A sender of deltas sends none while nothing is added.
-    for (let i = 0; i < slots.length; i++) {
-      const isLater = isDelta && i > 0
-      for (let slot = isLater ? Math.max(slots[i - 1] + 1, first) : Math.max(slots[i], first); slot <= Math.min(slots[i], end - 1); slot++) {
-        const begin = isLater ? 0 : offsets[i]
-        if (!(this.#begins[slot - first] <= begin)) this.#begins[slot - first] = begin
-      }
+  take (series) {
+    const { offsets, isDelta, lastMs, newestMs } = series
+    for (const [slot, i] of slotsOf(series, this.window)) {
+      const at = slot - this.window.first
+      const begin = isDelta && i !== 0 ? 0 : offsets[i]
+      if (!(this.#begins[at] <= begin)) this.#begins[at] = begin
     }
     // Its other metrics show until when it measured.
     const known = isDelta ? this.last : { lastMs, newestMs }
     if (this.#now - known.lastMs <= AWAITED_MS) this.#endMs = Math.max(this.#endMs, known.newestMs)
   }
 
-  /** Of each point of the answer. */
+  /** Of each point of the answer. Asked for when all series have been taken. */
   get ms () {
+    return (this.#ms ??= this.#msOfPoints())
+  }
+
+  #msOfPoints () {
     const { first, length } = this.window
     const ms = new Float64Array(length)
     for (const [i, begin] of this.#begins.entries()) {
@@ -321,17 +331,12 @@ class RateChart {
 
   take (series) {
     this.exemplars.push(...series.exemplars)
-    const { window } = this
-    const { slots, values, isDelta } = series
-    for (let i = 0; i < slots.length; i++) {
-      const slot = slots[i]
-      // A sender of deltas sends none while nothing is added.
-      if (isDelta && i > 0) for (let idle = Math.max(slots[i - 1] + 1, window.first); idle < Math.min(slot, window.end); idle++) this.#has[window.pointOf(idle)] = 1
-      if (slot < window.first || slot >= window.end) continue
-      const point = window.pointOf(slot)
-      const amount = this.amountOf(values[i], point, series)
-      this.#added[point] += amount
+    for (const [slot, i] of slotsOf(series, this.window)) {
+      const point = this.window.pointOf(slot)
       this.#has[point] = 1
+      if (i === undefined) continue
+      const amount = this.amountOf(series.values[i], point, series)
+      this.#added[point] += amount
       this.size += amount
     }
   }
