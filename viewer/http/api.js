@@ -2,7 +2,7 @@
 
 // Everything under /api/. ../api.md describes it.
 
-const { textOf } = require('../otlp/json-body')
+const { bodyText } = require('../otlp/json-body')
 const { integer, interval, oneOf, required } = require('../store/parameters')
 const { Search, filterOf, lineFilterOf } = require('../store/search')
 const { Slices } = require('../store/slices')
@@ -82,10 +82,10 @@ class Api {
       }
       case 'perfetto': return sendJson(response, require('../views/perfetto').perfettoOf(trace), asFile(`trace-${trace.id}.perfetto.json`))
       case 'text': {
-        const { textOf: traceText } = require('../views/text')
+        const { textOf } = require('../views/text')
         const span = query.get('span') ?? undefined
         if (span !== undefined && trace.find(span) === undefined) throw new NotFound('this trace has no span with this id')
-        return send(response, 200, 'text/plain; charset=utf-8', traceText(trace, { span, attributes: query.has('attributes') }))
+        return send(response, 200, 'text/plain; charset=utf-8', textOf(trace, { span, attributes: query.has('attributes') }))
       }
       case 'lines': {
         const line = trace.lines[/^l\d+$/.test(spanName ?? '') ? Number(spanName.slice(1)) : -1]
@@ -220,7 +220,7 @@ class Api {
     // A form on another site cannot send this type without a CORS preflight.
     if (!/^application\/(?:json|x-ndjson)\b/.test(request.headers['content-type'] ?? '')) return sendError(response, 415, 'content-type must be application/json')
     const { importText } = require('../store/import')
-    const { ids, ...counts } = importText(this.#store, textOf(await this.#viewer.bodies.read(request)))
+    const { ids, ...counts } = importText(this.#store, bodyText(await this.#viewer.bodies.read(request)))
     this.#viewer.receiver.received.imported += counts.spans
     sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
   }

@@ -3,7 +3,7 @@
 // POST /v1/traces, /v1/metrics, /v1/logs: OTLP over HTTP. https://opentelemetry.io/docs/specs/otlp/#otlphttp
 
 const { Malformed } = require('../otlp/proto-reader')
-const { textOf } = require('../otlp/json-body')
+const { bodyText } = require('../otlp/json-body')
 const { Message } = require('../otlp/proto-writer')
 const { Refused } = require('./body')
 const { sendingOrigin } = require('./security')
@@ -120,7 +120,7 @@ class Receiver {
 }
 
 function fromJson (body, signal) {
-  const text = textOf(body)
+  const text = bodyText(body)
   let json
   try {
     json = JSON.parse(text)

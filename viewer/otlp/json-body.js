@@ -10,7 +10,7 @@ const VALUES_MAX = 4_000_000
 const [QUOTE, BACKSLASH, COMMA, OBJECT, LIST] = Buffer.from('"\\,{[')
 
 /** @param {Buffer} body @returns {string} @throws Malformed if it has too many values */
-function textOf (body) {
+function bodyText (body) {
   if (body.length > VALUES_MAX && hasTooMany(body)) throw new Malformed(`the body has more than ${VALUES_MAX.toLocaleString('en')} values`)
   return body.toString()
 }
@@ -32,4 +32,4 @@ function endOf (body, at) {
   return at
 }
 
-module.exports = { textOf, VALUES_MAX }
+module.exports = { bodyText, VALUES_MAX }
