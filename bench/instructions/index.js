@@ -16,6 +16,8 @@
 //   --functions               shows the difference to the baseline for each function
 //   --publish                 writes bench/results/instructions.json, the source of the tables of `npm run docs:figures`
 //   --counted                 with --case: does not count baselines again that are in that file already
+//
+// With --case, --publish and --counted use the very Node that the file's other rows were counted with.
 
 const path = require('node:path')
 const { parseArgs } = require('node:util')
@@ -74,6 +76,7 @@ async function countOn (node, values) {
     .flatMap((testCase) => withTree(testCase, values.tree))
   const result = await countCases(cases, {
     node,
+    version: values.case !== undefined && (values.publish || values.counted) ? publishedVersion(node) : node,
     profile: profileOf(node, values),
     functions: values.functions,
     known,
@@ -107,8 +110,9 @@ function withTree (testCase, tree) {
 
 /**
  * @param {object[]} cases
- * @param {{ node: number | string, profile: object, functions?: boolean, isTraced?: (testCase: object) => boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
- *   onFailure?: (testCase: object, error: Error) => void }} options onFailure: by default it ends the count
+ * @param {{ node: number | string, version?: number | string, profile: object, functions?: boolean, isTraced?: (testCase: object) => boolean, known?: object[], parallel?: number, onCase?: (row: object, sofar: () => object) => void,
+ *   onFailure?: (testCase: object, error: Error) => void }} options version: the Node to run, of bench/run/binaries.js; default: `node`.
+ *   onFailure: by default it ends the count
  * @returns {Promise<{ date: string, commit: string, machine: object, name: string, node: string, profile: object, rows: object[] }>}
  */
 async function countCases (cases, options) {
@@ -117,9 +121,9 @@ async function countCases (cases, options) {
   return withServices(cases, (served) => countServed(served, options))
 }
 
-async function countServed (cases, { node, profile, functions = false, isTraced = () => false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
+async function countServed (cases, { node, version = node, profile, functions = false, isTraced = () => false, known = [], parallel = 1, onCase = () => {}, onFailure = (testCase, error) => { throw error } }) {
   const [load, sink] = await Promise.all([startTool('load', process.execPath), startTool('sink', process.execPath)])
-  const { binary, flags } = nodeNamed(node)
+  const { binary, flags } = nodeNamed(version)
   const options = { ...profile, load, sink, down: await freePort(), binary, flags, functions }
   const rows = []
   const provenance = { date: new Date().toISOString(), ...describeCommit(__dirname), machine: describeMachine(), profile }
@@ -220,6 +224,12 @@ function inOrder (rows) {
 
 function publishedRows (name) {
   return readResults('instructions')?.nodes[name]?.rows ?? []
+}
+
+// '22-frames' → '22.23.3-frames'
+function publishedVersion (name) {
+  const { node } = readResults('instructions')?.nodes[name] ?? {}
+  return node === undefined ? name : name.replace(/^\d+/, node.match(/[\d.]+/)[0])
 }
 
 // Converts a stored row to the form of a counted one. Stored rows have no kinds.

@@ -1,7 +1,7 @@
 'use strict'
 
-// Finds a Node binary for servers, by major. Uses the running one if it has that major. Otherwise it comes from an npm package for the
-// platform, installed once into bench/node_modules/.cache.
+// Finds a Node binary for servers, by major or by exact version. Uses the running one if it fits. Otherwise it comes from an npm package
+// for the platform, installed once into bench/node_modules/.cache.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -23,28 +23,32 @@ const FRAMES = '--experimental-async-context-frame'
 
 module.exports = { nodeOfMajor, nodeNamed }
 
-/** @param {number | string} name a major version, or '22-frames' @returns {{ binary: string, flags: string[] }} */
+/** @param {number | string} name a major version, an exact one such as '24.21.0', or '22-frames' @returns {{ binary: string, flags: string[] }} */
 function nodeNamed (name) {
-  const [major, kind] = String(name).split('-')
+  const [version, kind] = String(name).split('-')
   if (kind !== undefined && kind !== 'frames') throw new Error(`unknown Node "${name}": use 22 or 22-frames, for example`)
-  return { binary: nodeOfMajor(Number(major)), flags: kind === undefined ? [] : [FRAMES] }
+  return { binary: nodeOfVersion(version), flags: kind === undefined ? [] : [FRAMES] }
 }
 
+/** @param {number} major */
 function nodeOfMajor (major) {
-  if (Number(process.versions.node.split('.')[0]) === major) return process.execPath
-  return installed(String(major))
+  return nodeOfVersion(String(major))
 }
 
-function installed (major) {
+function nodeOfVersion (version) {
+  return `${process.versions.node}.`.startsWith(`${version}.`) ? process.execPath : installed(version)
+}
+
+function installed (version) {
   const name = NODE_PACKAGES[`${process.platform}-${process.arch}`]
-  if (!name) throw new Error(`no known package has Node ${major} for ${process.platform}-${process.arch}`)
-  const folder = path.join(CACHE, `${name}-${major}`)
+  if (!name) throw new Error(`no known package has Node ${version} for ${process.platform}-${process.arch}`)
+  const folder = path.join(CACHE, `${name}-${version}`)
   const file = path.join(folder, 'node_modules', name, `bin/node${EXE}`)
   if (!fs.existsSync(file)) {
-    process.stderr.write(`installing ${name}@${major}\n`)
+    process.stderr.write(`installing ${name}@${version}\n`)
     fs.mkdirSync(folder, { recursive: true })
     fs.writeFileSync(path.join(folder, 'package.json'), '{ "private": true }\n')
-    execFileSync('npm', ['install', '--no-save', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel', 'error', `${name}@${major}`], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
+    execFileSync('npm', ['install', '--no-save', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel', 'error', `${name}@${version}`], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
   }
   return file
 }
