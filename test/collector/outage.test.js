@@ -10,6 +10,7 @@ const { randomBytes } = require('node:crypto')
 const { setTimeout: pause } = require('node:timers/promises')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { freePort } = require('../../scripts/free-port')
 const { collectors } = require('../support/collectors')
 
 for (const collector of collectors) {
@@ -20,10 +21,7 @@ for (const collector of collectors) {
       const there = net.connect(target)
       socket.on('error', () => there.destroy()).pipe(there.on('error', () => socket.destroy())).pipe(socket)
     })
-    way.listen(0, '127.0.0.1')
-    await once(way, 'listening')
-    const { port } = way.address()
-    await new Promise((resolve) => way.close(resolve))
+    const port = await freePort()
     url.port = port
     const app = Fastify()
     t.teardown(() => app.close())

@@ -5,6 +5,7 @@
 const { test } = require('tap')
 const Fastify = require('fastify')
 const lightTrace = require('../..')
+const { freePort } = require('../../scripts/free-port')
 const { startSink } = require('../support/otlp-sink')
 const { decodeSpans } = require('../support/otlp-decode')
 const { without } = require('../support/features')
@@ -100,12 +101,4 @@ for (const [what, options] of Object.entries(suspicious)) {
     while (spans().ended < 1) await new Promise((resolve) => setImmediate(resolve))
     t.equal(spans().accepted, 1)
   })
-}
-
-async function freePort () {
-  const server = require('node:net').createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
