@@ -16,8 +16,7 @@ module.exports = { freePort }
  */
 async function freePort (host = '127.0.0.1') {
   if (!holders.has(host)) holders.set(host, startHolder(host))
-  const socket = new net.Socket().unref() // `net.connect` would tell those who watch an exporter's connections
-  socket.connect({ host, port: await holders.get(host), localAddress: host })
+  const socket = net.connect({ host, port: await holders.get(host), localAddress: host }).unref()
   await once(socket, 'connect')
   return socket.localPort
 }

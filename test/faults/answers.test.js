@@ -237,7 +237,7 @@ test('a 413 splits the request at once, down to what the collector accepts, even
 for (const [what, how] of [['an endless answer', { trickle: { bytes: 1024 * 1024, everyMs: 1 } }], ['an answer of 16 MiB', { body: Buffer.alloc(16 * 1024 * 1024) }]]) {
   test(`${what} is a permanent failure, and 4 MiB of it are read before the connection is closed`, async (t) => {
     let socket = null
-    const onSocket = (message) => { socket ??= message.socket } // the collector's server sockets do not use this channel
+    const onSocket = (message) => { socket = message.socket } // the last is the exporter's: the collector's port is held by one before
     dc.subscribe('net.client.socket', onSocket)
     t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
     const { collector, stats, logged, exporter } = await sendThree(t, [how])

@@ -228,7 +228,7 @@ test('a server that closes idle connections early costs nothing', async (t) => {
 function replaceLookup (t, answer) {
   const { lookup } = dns
   dns.lookup = (hostname, options, callback) => {
-    if (typeof options === 'function') return lookup(hostname, options) // for a server that listens
+    if (net.isIP(hostname) !== 0) return lookup(hostname, options, callback) // for a server that listens
     const addresses = answer(hostname, callback)
     if (Array.isArray(addresses)) process.nextTick(() => options.all ? callback(null, addresses) : callback(null, addresses[0].address, addresses[0].family))
   }
@@ -399,9 +399,9 @@ test('the next connection is opened after the previous one is gone, however it e
     most = Math.max(most, ++open)
     socket.once('close', () => open--)
   }
+  const collector = await startFakeCollector(t)
   dc.subscribe('net.client.socket', onSocket)
   t.teardown(() => dc.unsubscribe('net.client.socket', onSocket))
-  const collector = await startFakeCollector(t)
   const behaviours = [
     { status: 200 }, { resetAt: 1 }, { hang: true }, { status: 503, early: true }, { headers: { connection: 'close' } },
     { resetAfterUpload: true }, { raw: 'no HTTP\r\n\r\n' }, { trickle: { bytes: 1, everyMs: 5 } }
