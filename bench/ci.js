@@ -47,15 +47,15 @@ main().catch((error) => {
 
 async function main () {
   const { values: { update, case: names } } = parseArgs({ options: { update: { type: 'boolean', default: false }, case: { type: 'string', multiple: true } } })
-  const { node, figures: bounds } = readResults(BOUNDS)
-  const onSameNode = { node: node.slice('v'.length) }
-  if (update) return count(judged(names), { node: names === undefined ? HEADLINE_NODE : onSameNode.node, onCase: writeBounds })
-  const figures = await count(dearestFirst(judged(names), bounds), onSameNode)
+  const { node: runtime, figures: bounds } = readResults(BOUNDS) ?? {}
+  const ofBounds = runtime?.slice('v'.length)
+  if (update) return count(judged(names), names === undefined ? HEADLINE_NODE : ofBounds, writeBounds)
+  const figures = await count(dearestFirst(judged(names), bounds), ofBounds)
   for (let attempt = 2; attempt <= ATTEMPTS; attempt++) {
     const fallen = judge(figures, bounds).filter(({ holds, isFinal }) => !holds && !isFinal)
     if (fallen.length === 0) break
     for (const { sentence } of fallen) console.log(`counted again: ${sentence}`)
-    const again = await count(judged([...new Set(fallen.map(({ name }) => name))]), onSameNode)
+    const again = await count(judged([...new Set(fallen.map(({ name }) => name))]), ofBounds)
     for (const figure of again) lower(figures.find(({ name }) => name === figure.name), figure)
   }
   const verdicts = judge(figures, bounds)
@@ -76,7 +76,7 @@ function dearestFirst (cases, bounds) {
   return cases.toSorted((a, b) => secondsOf(b) - secondsOf(a))
 }
 
-async function count (cases, { node, onCase = () => {} }) {
+async function count (cases, node, onCase = () => {}) {
   const { rows } = await countCases(cases, { node, profile: PROFILE, parallel: Math.min(2, availableParallelism()), isTraced: ({ guard }) => guard === true, onCase: (row, sofar) => onCase(sofar()) })
   console.table(consoleRows(rows))
   return rows.map(figureOf)

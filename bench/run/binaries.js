@@ -23,7 +23,7 @@ const FRAMES = '--experimental-async-context-frame'
 
 module.exports = { nodeOfMajor, nodeNamed }
 
-/** @param {number | string} name a major version, an exact one such as '24.21.0', or '22-frames' @returns {{ binary: string, flags: string[] }} */
+/** @param {number | string} name a major version or an exact one, such as '24.21.0'; with '-frames' to turn on FRAMES @returns {{ binary: string, flags: string[] }} */
 function nodeNamed (name) {
   const [version, kind] = String(name).split('-')
   if (kind !== undefined && kind !== 'frames') throw new Error(`unknown Node "${name}": use 22 or 22-frames, for example`)
