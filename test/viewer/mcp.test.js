@@ -110,12 +110,17 @@ test('an assistant asks who calls whom, and what a service depends on', async (t
   await viewer.send([{ trace: 2, kind: 2, ms: 50 }], { service: 'other' })
   const [all, one, callers, wrong] = await talk(t, viewer.port,
     use(1, 'get_services'), use(2, 'get_services', { service: 'shop' }), use(3, 'get_services', { service: 'shop', side: 'callers' }), use(4, 'get_services', { service: 'shop', side: 'left' }))
+  const [unknown, old, both] = await talk(t, viewer.port,
+    use(1, 'get_services', { service: 'nosuch' }), use(2, 'get_services', { last: '1s' }), use(3, 'get_services', { service: 'shop', last: '1s' }))
   const text = ({ result }) => result.content[0].text
   t.match(text(all), /^other {2}service .*\n {2}← clients .*\n\nshop {2}service {2}1 request.*\n {2}→ redis cache {2}1 call .*\n {2}← clients /)
   t.match(text(one), /redis/)
   t.notMatch(text(one), /other/)
   t.notMatch(text(callers), /redis/)
   t.match(wrong.result, { isError: true, content: [{ text: /^side/ }] })
+  t.equal(text(unknown), 'No trace has this service. The services are: other, shop.')
+  t.equal(text(old), 'No trace is of this time. The services are: other, shop.')
+  t.equal(text(both), text(old))
 })
 
 test('requests that one blocked loop made slow are listed together, first the one whose code ran, below its line', async (t) => {

@@ -347,7 +347,7 @@ Rates are over 10.0 s.
   const of = await run('stock')
   t.match(of.stdout, /^stock {2}service/m)
   t.notMatch(of.stdout, /postgresql/)
-  t.match(await run('nothing'), { code: 0, stdout: 'No trace has this service.\n' })
+  t.match(await run('nothing'), { code: 0, stdout: 'No trace has this service. The services are: shop, stock.\n' })
   t.equal(JSON.parse((await run('shop', '--json')).stdout).nodes.length, 4)
 })
 

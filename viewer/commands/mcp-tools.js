@@ -6,9 +6,9 @@ const { METRIC_KINDS } = require('../otlp/names')
 const { blockedTogether } = require('../views/blocked')
 const { repeatText } = require('../views/repeats')
 const { plural, safeText } = require('../views/safe-text')
-const { servicesText } = require('../views/services-text')
 const { duration } = require('../views/text')
 const { listMetrics, getMetric } = require('./metric-client')
+const { listServices } = require('./services')
 const { BY, statisticsText } = require('../views/trace-statistics')
 const { reasonText } = require('../views/waits')
 
@@ -62,7 +62,7 @@ const TOOLS = [
   })
 ]
 
-const CALLS = { list_traces: listTraces, get_trace: getTrace, get_trace_statistics: getStatistics, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric, get_services: services }
+const CALLS = { list_traces: listTraces, get_trace: getTrace, get_trace_statistics: getStatistics, search_logs: logs, slowest_requests: slowest, recent_errors: errors, list_metrics: listMetrics, get_metric: getMetric, get_services: getServices }
 
 class WrongArguments extends Error {}
 
@@ -152,8 +152,8 @@ async function errors (client, { limit: count = LIMIT_DEFAULT }) {
   ].join('\n')
 }
 
-async function services (client, { service: of, ...narrowing }) {
-  return servicesText(await client.json(`/api/services?${new URLSearchParams({ ...narrowing, ...(of !== undefined && { of }) })}`), of)
+function getServices (client, { service: of, ...narrowing }) {
+  return listServices(client, { of, ...narrowing })
 }
 
 function linesOf (traces) {

@@ -3,11 +3,24 @@
 // npx light-trace services [name]
 
 const { Client } = require('./client')
-const { servicesText } = require('../views/services-text')
+const { noServicesText, servicesText } = require('../views/services-text')
 
 async function services ({ operand, options }) {
-  const map = await new Client(options).json(`/api/services${operand === undefined ? '' : `?${new URLSearchParams({ of: operand })}`}`)
-  process.stdout.write(`${options.json === true ? JSON.stringify(map) : servicesText(map, operand)}\n`)
+  process.stdout.write(`${await listServices(new Client(options), { of: operand, isJson: options.json === true })}\n`)
 }
 
-module.exports = { services }
+/**
+ * What a terminal and an assistant read of the services, from a running viewer.
+ * @param {Client} client
+ * @param {{ of?: string, side?: string, last?: string, isJson?: boolean }} [options]
+ * @returns {Promise<string>}
+ */
+async function listServices (client, { of, isJson = false, ...narrowing } = {}) {
+  const map = await client.json(`/api/services?${new URLSearchParams({ ...of !== undefined && { of }, ...narrowing })}`)
+  if (isJson) return JSON.stringify(map)
+  if (map.nodes.length > 0) return servicesText(map, of)
+  const { nodes } = await client.json('/api/services')
+  return noServicesText(nodes, of)
+}
+
+module.exports = { services, listServices }

@@ -12,8 +12,9 @@ const { rateText } = require('./rate')
 const { plural, safeText } = require('./safe-text')
 const { duration } = require('./text')
 
+const NAMES_MAX = 20
+
 function servicesText ({ nodes, edges, overMs, more, incomplete }, of) {
-  if (nodes.length === 0) return of === undefined ? 'No trace has been received yet.' : 'No trace has this service.'
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const heads = nodes.filter(({ kind, id, name }) => kind === 'service' || id === of || name === of)
   const parts = heads.map((node) => [
@@ -25,6 +26,14 @@ function servicesText ({ nodes, edges, overMs, more, incomplete }, of) {
   if (overMs !== null) parts.push(`Rates are over ${duration(overMs)}.`)
   if (incomplete) parts.push('… of the newest traces only: there are more than could be read in time')
   return parts.join('\n\n')
+}
+
+/** The answer has no nodes: says which services there are. @param {object[]} nodes of the whole map @param {string} [of] what was asked for */
+function noServicesText (nodes, of) {
+  if (nodes.length === 0) return 'No trace has been received yet.'
+  const isKnown = of === undefined || nodes.some(({ id, name }) => id === of || name === of)
+  const names = nodes.filter(({ kind }) => kind === 'service').map(nameOf)
+  return `No trace ${isKnown ? 'is of this time' : 'has this service'}. The services are: ${names.slice(0, NAMES_MAX).join(', ')}${names.length > NAMES_MAX ? ', …' : '.'}`
 }
 
 function nameOf ({ name, system }) {
@@ -39,4 +48,4 @@ function figures ({ errors, perSecond, p50Ms, p99Ms }) {
   return `${errors > 0 ? `  ${errors} failed` : ''}${p50Ms === null ? '' : `  ${rateText(perSecond)}  p50 ${duration(p50Ms)}  p99 ${duration(p99Ms)}`}`
 }
 
-module.exports = { servicesText }
+module.exports = { noServicesText, servicesText }
