@@ -62,6 +62,8 @@ test('the message about a mistake suggests the right word', (t) => {
   t.match(says('--max-bytes', '5'), /at least 1mb/)
   t.match(says('--url', 'https://x'), /--url must be an address/)
   t.match(says('--editor', 'javascript'), /--editor must be one of vscode, .*none, not "javascript"/)
+  t.match(says('metrics', '--kind', 'timer'), /^--kind must be one of gauge, .*summary, not "timer"$/)
+  t.match(says('tail', '--url', 'http://127.0.0.1:4318', __filename), /^tail takes an app or --url, not both$/)
   t.match(says('trace'), /^trace needs an id, last, slowest or failed$/)
   t.match(says('import'), /import needs a file/)
   t.match(says('trace', 'last', 'more'), /trace does not take "more"/)

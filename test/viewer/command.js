@@ -18,7 +18,7 @@ app.get('/exit', async () => { setImmediate(() => process.exit(7)); return {} })
 app.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at ' + address))
 `
 
-/** @returns {{ output (pattern): Promise<RegExpExecArray>, exit: Promise<{ code, signal, stdout, stderr }>, kill (signal), stdin, text (): string }} */
+/** @returns {{ output (pattern): Promise<RegExpExecArray>, exit: Promise<{ code, signal, stdout, stderr }>, kill (signal), stdin, stdout, text (): string }} */
 function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
   const child = spawn(process.execPath, [CLI, ...args], {
     cwd, env: { PATH: process.env.PATH, ...env }, stdio: ['pipe', 'pipe', 'pipe'], detached: isGroup
@@ -51,6 +51,7 @@ function runCommand (t, args, { cwd, env = {}, input, isGroup = false } = {}) {
     text,
     pid: child.pid,
     stdin: child.stdin,
+    stdout: child.stdout,
     kill: (signal) => process.kill(isGroup ? -child.pid : child.pid, signal),
     output: (pattern) => new Promise((resolve, reject) => {
       const listen = () => {

@@ -28,6 +28,35 @@ test('tail prints traces as trees, and prints a trace again when it has grown', 
   t.ok(stdout.includes(tree), stdout)
 })
 
+test('tail --url does not start a viewer', async (t) => {
+  const { viewer, port } = await startViewer(t)
+  await viewer.close()
+  t.match(await runCommand(t, ['tail', '--url', `http://127.0.0.1:${port}/`]).exit, { code: 1, stdout: '', stderr: /^light-trace: no viewer listens at / })
+})
+
+test('tail ends without an error when its output is no longer read', async (t) => {
+  const viewer = await startViewer(t)
+  const command = runCommand(t, ['tail', '--port', String(viewer.port)])
+  while (viewer.viewer.events.size === 0) await new Promise(setImmediate)
+  await viewer.send([request])
+  await command.output(/SERVER GET/)
+  command.stdout.destroy()
+  for (let trace = 2; viewer.viewer.events.size > 0; trace++) {
+    await viewer.send([{ ...request, trace }])
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  t.match(await command.exit, { code: 0, stderr: '' })
+})
+
+test('tail ends without an error when the viewer is killed', async (t) => {
+  const serve = runCommand(t, ['--port', '0'])
+  const [, url] = await serve.output(/(http:\/\/localhost:\d+)/)
+  const command = runCommand(t, ['tail', '--url', url])
+  await eventually(async () => (await fetch(`${url}/api/stats`)).json(), ({ clients }) => clients === 1)
+  serve.kill('SIGKILL')
+  t.match(await command.exit, { code: 0, stdout: '', stderr: '' })
+})
+
 test('tail with an app starts a viewer if none is running', async (t) => {
   const command = runCommand(t, ['tail', '--port', '0', 'app.js'], { cwd: t.testdir({ 'app.js': "const app = require('fastify')()\napp.get('/', async () => 'x')\napp.listen({ port: 0, host: '127.0.0.1' }).then((address) => console.log('app at ' + address))" }) })
   const [, app] = await command.output(/app at (http:\/\/\S+)/)

@@ -92,7 +92,7 @@ test('a terminal and an assistant choose by kind between metrics of the same nam
   await send([counter([{ start: time - 10_000, time, asInt: 10, attributes: { route: '/a' } }], { name: 'jobs', temporality: DELTA }), gauge([{ time, asInt: 5, attributes: { queue: 'mail' } }], 'jobs')])
   const run = (...args) => runCommand(t, ['metrics', 'jobs', ...args, '--port', String(viewer.port)]).exit
   t.match((await run('--kind', 'gauge')).stdout, /^jobs {2}gauge .*\nThere is also a counter of this name: set kind to counter\.\n\nqueue=mail {2}shop\n {2}5$/m)
-  t.match(await run('--kind', 'timer'), { code: 1, stderr: 'light-trace: kind: must be gauge, counter, sum, histogram or summary\n' })
+  t.match(await run('--kind', 'timer'), { code: 2, stderr: 'light-trace: --kind must be one of gauge, counter, sum, histogram, summary, not "timer"\n' })
   await send([counter([{ time: time + 1, asInt: 10 }], { name: 'jobs', monotonic: false })], { service: 'other' })
   const given = { name: 'jobs', service: 'shop' }
   const [one, another, missing, wrong] = await talk(t, viewer.port, ...['gauge', 'counter', 'histogram', 'timer'].map((kind, i) => use(i + 1, 'get_metric', { ...given, kind })))
@@ -118,6 +118,7 @@ test('an assistant asks who calls whom, and what a service depends on', async (t
   t.notMatch(text(one), /other/)
   t.notMatch(text(callers), /redis/)
   t.match(wrong.result, { isError: true, content: [{ text: /^side/ }] })
+  t.match(unknown.result, { isError: true })
   t.equal(text(unknown), 'No trace has this service. The services are: other, shop.')
   t.equal(text(old), 'No trace is of this time. The services are: other, shop.')
   t.equal(text(both), text(old))
@@ -161,9 +162,10 @@ test('requests that one blocked loop made slow are listed together, first the on
 test('a wrong message is answered with an error, and the next message is answered', async (t) => {
   const viewer = await startViewer(t)
   const answers = await talk(t, viewer.port, 'no json', '5', { id: 1, method: 'nowhere' }, use(2, 'delete_all'), use(3, 'get_trace', {}), use(4, 'list_traces', { limit: 5000 }),
-    use(5, 'list_traces', { status: 3 }), use(6, 'list_traces', { __proto__x: 1 }), use(7, 'get_trace', { id: 'x' }), { id: 8, method: 'ping' })
+    use(5, 'list_traces', { status: 3 }), use(6, 'list_traces', { __proto__x: 1 }), use(7, 'get_trace', { id: 'x' }), { id: 8, method: 'ping' },
+    { id: 9, method: 5 }, '{"id":10,"method":"ping"}', '{"jsonrpc":"2.0","id":11,"result":{}}')
   t.same(answers.map(({ id, error, result }) => [id, error?.code ?? result.isError ?? 'ok']), [
-    [null, -32700], [null, -32600], [1, -32601], [2, -32602], [3, -32602], [4, -32602], [5, -32602], [6, -32602], [7, true], [8, 'ok']
+    [null, -32700], [null, -32600], [1, -32601], [2, -32602], [3, -32602], [4, -32602], [5, -32602], [6, -32602], [7, true], [8, 'ok'], [9, -32600], [10, -32600]
   ])
 })
 

@@ -146,6 +146,7 @@ test('a read with a method other than GET is refused', async (t) => {
   t.equal((await get('/api/import')).status, 405)
   t.equal((await post('/api/import', '{}', { 'content-type': 'text/plain' })).status, 415, 'as a form could send it')
   t.equal((await get('/v1/traces')).status, 405)
+  t.equal((await get('/api/events', { method: 'HEAD' })).status, 405, 'a stream has no head')
   t.equal((await post('/api/app', '{}')).status, 404, 'where no app was started nobody reports')
 })
 

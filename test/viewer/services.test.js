@@ -302,7 +302,7 @@ test('the map has the 200 busiest nodes and 1,000 busiest edges, and counts the 
 
 test('names of any kind are kept apart, cut, and stay on one line in texts', async (t) => {
   const { send, json, port } = await startViewer(t)
-  const hostile = ['__proto__', 'constructor', 'client', 'service:shop', '\u001b[31mred', 'one\ntwo', '\u202etxt.exe', '<script>alert(1)</script>', 'x'.repeat(5000), '']
+  const hostile = ['__proto__', 'constructor', 'client', 'service:shop', '\u001b[31mred', 'one\ntwo', '<script>alert(1)</script>', 'x'.repeat(5000), '', '\u202etxt.exe\u009b31m']
   for (const [index, service] of hostile.entries()) {
     await send([
       { trace: index + 1, kind: SERVER },
@@ -316,10 +316,12 @@ test('names of any kind are kept apart, cut, and stay on one line in texts', asy
   t.equal(new Set(map.nodes.map(({ id }) => id)).size, map.nodes.length)
   t.ok(map.nodes.every(({ name, id }) => name.length <= 200 && id.length <= 700))
   t.equal(map.nodes.find(({ kind }) => kind === 'client').requests, hostile.length)
-  const { stdout } = await runCommand(t, ['services', '--port', String(port)]).exit
-  // eslint-disable-next-line no-control-regex
-  t.notMatch(stdout.replaceAll('\n', ''), /[\u0000-\u001f\u202e]/)
-  t.match(stdout, /one\\u000atwo/)
+  for (const command of [['services'], ['services', '--json'], ['trace', 'last', '--json'], ['trace', 'last', '--by', 'service', '--json'], ['trace', 'last']]) {
+    const { stdout } = await runCommand(t, [...command, '--port', String(port)]).exit
+    // eslint-disable-next-line no-control-regex
+    t.notMatch(stdout.replaceAll('\n', ''), /[\u0000-\u001f\u009b\u202e]/, command.join(' '))
+    if (command[0] === 'services') t.match(stdout, /one\\(?:u000a|n)two/)
+  }
 })
 
 test('light-trace services prints the map, or what one service depends on', async (t) => {
@@ -347,7 +349,7 @@ Rates are over 10.0 s.
   const of = await run('stock')
   t.match(of.stdout, /^stock {2}service/m)
   t.notMatch(of.stdout, /postgresql/)
-  t.match(await run('nothing'), { code: 0, stdout: 'No trace has this service. The services are: shop, stock.\n' })
+  t.match(await run('nothing'), { code: 1, stderr: 'light-trace: No trace has this service. The services are: shop, stock.\n' })
   t.equal(JSON.parse((await run('shop', '--json')).stdout).nodes.length, 4)
 })
 

@@ -26,7 +26,7 @@ Options (put them before the app's name):
   --watch            restart the app when its files change
   --stay             keep the viewer running after the app has ended
   --max-bytes <n>    memory for traces, log lines and metrics: 64mb by default; the oldest are dropped first
-  --save <file>      append all received data to a file, as OTLP JSON
+  --save <file>      append received traces and log lines to a file, as OTLP JSON
   --host <address>   let other machines connect; reading needs the token in the printed URL
   --editor <name>    the editor that opens files from the page: vscode (default), cursor, zed, …, none
   --by <key>         trace: print a table of the time by span name (name) or by service (service)
@@ -53,7 +53,7 @@ const OPTIONS = {
   token,
   editor,
   by,
-  kind: text,
+  kind,
   against: text,
   budget: text,
   markdown: true,
@@ -149,6 +149,7 @@ function finish (parsed, rest) {
     if (rest.length > 0) parsed.program = programOf(rest, parsed.nodeOptions)
     else if (parsed.nodeOptions.length > 0) throw new UsageError(`${parsed.nodeOptions[0]} needs an app`)
     else if (parsed.options.watch) throw new UsageError('--watch needs an app')
+    if (command === 'tail' && parsed.program !== null && parsed.options.url !== undefined) throw new UsageError('tail takes an app or --url, not both')
   } else if (rest.length > 0) throw new UsageError(`${command} does not take "${rest[0]}"`)
   if (command === 'trace' && operand === undefined) throw new UsageError('trace needs an id, last, slowest or failed')
   if (command === 'import' && operand === undefined) throw new UsageError('import needs a file, or - for standard input')
@@ -223,6 +224,12 @@ function editor (value, name) {
 
 function by (value, name) {
   if (value !== 'name' && value !== 'service') throw new UsageError(`${name} must be name or service, not "${value}"`)
+  return value
+}
+
+function kind (value, name) {
+  const { METRIC_KINDS } = require('../otlp/names')
+  if (!METRIC_KINDS.includes(value)) throw new UsageError(`${name} must be one of ${METRIC_KINDS.join(', ')}, not "${value}"`)
   return value
 }
 

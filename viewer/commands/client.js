@@ -98,4 +98,4 @@ async function problemOf (response) {
   }
 }
 
-module.exports = { Client, DEFAULT_PORT, EVERY, addressOf }
+module.exports = { Client, DEFAULT_PORT, EVERY, addressOf, problem }

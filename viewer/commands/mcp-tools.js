@@ -99,9 +99,9 @@ function queryOf (given) {
 }
 
 async function listTraces (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
-  const { traces, total, more } = await client.json(`/api/traces?${queryOf({ ...filters, limit: count })}`)
-  if (traces.length === 0) return total === 0 ? 'No trace has been received yet.' : `No match in ${plural(total, 'trace')}.`
-  return [...linesOf(traces), ...(more ? ['… and older ones'] : [])].join('\n')
+  const { traces, total, more, incomplete } = await client.json(`/api/traces?${queryOf({ ...filters, limit: count })}`)
+  if (traces.length === 0 && !incomplete) return total === 0 ? 'No trace has been received yet.' : `No match in ${plural(total, 'trace')}.`
+  return [...linesOf(traces), ...olderText({ more, incomplete })].join('\n')
 }
 
 function getTrace (client, { id, attributes = true }) {
@@ -114,10 +114,15 @@ async function getStatistics (client, { id, by = 'name' }) {
 
 async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
   const { lines, total, more, incomplete } = await client.json(`/api/logs?${queryOf({ ...filters, limit: count })}`)
-  if (lines.length === 0) return total === 0 ? 'No log line has been received yet.' : `No match in ${plural(total, 'line')}.`
+  if (lines.length === 0 && !incomplete) return total === 0 ? 'No log line has been received yet.' : `No match in ${plural(total, 'line')}.`
   const shown = lines.map(({ timeMs, level, text, rest, service, trace }) =>
     `${isoTime(timeMs)}  ${(level || 'log').toUpperCase()}  ${safeText(text)}  ${safeText(rest)}  ${safeText(service)}  ${trace ?? '(no trace)'}`)
-  return [...shown, ...(more || incomplete ? ['… and older ones'] : [])].join('\n')
+  return [...shown, ...olderText({ more, incomplete })].join('\n')
+}
+
+function olderText ({ more, incomplete }) {
+  if (incomplete) return ['… the older ones could not be searched in time']
+  return more ? ['… and older ones'] : []
 }
 
 // A sender's time may be outside the range of Date.

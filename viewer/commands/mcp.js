@@ -45,7 +45,7 @@ async function handleLine (client, line) {
 
 async function handle (client, message) {
   const { id, method, params } = message ?? {}
-  if (message?.jsonrpc !== '2.0' || typeof method !== 'string') return id === undefined && method === undefined ? problem(null, INVALID_REQUEST, 'this is not a request') : undefined
+  if (message?.jsonrpc !== '2.0' || typeof method !== 'string') return isResponse(message) ? undefined : problem(id ?? null, INVALID_REQUEST, 'this is not a request')
   if (id === undefined) return undefined // a notification
   switch (method) {
     case 'initialize': return result(id, initialized(params))
@@ -54,6 +54,11 @@ async function handle (client, message) {
     case 'tools/call': return call(client, id, params)
     default: return problem(id, METHOD_NOT_FOUND, `unknown method ${method.slice(0, 100)}`)
   }
+}
+
+// Nothing was asked for, so there is nothing to answer.
+function isResponse (message) {
+  return message?.result !== undefined || message?.error !== undefined
 }
 
 function initialized (params) {

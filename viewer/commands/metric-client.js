@@ -2,6 +2,7 @@
 
 // What a terminal and an assistant read of metrics, from a running viewer.
 
+const { jsonText } = require('../views/safe-text')
 const { metricsText, metricText, separatingKeys } = require('../views/metric-text')
 
 const LAST_DEFAULT = '15m'
@@ -10,7 +11,7 @@ const POINTS = 90
 /** @param {import('./client').Client} client @param {{ service?: string, isJson?: boolean }} [options] @returns {Promise<string>} */
 async function listMetrics (client, { service, isJson = false } = {}) {
   const answer = await client.json('/api/metrics')
-  return isJson ? JSON.stringify(answer) : metricsText(answer, service)
+  return isJson ? jsonText(answer) : metricsText(answer, service)
 }
 
 /**
@@ -25,7 +26,7 @@ async function getMetric (client, { name, kind, service, by, last = LAST_DEFAULT
   if (kind !== undefined) query.set('kind', kind)
   if (service !== undefined) query.set('service', service)
   const answer = await client.json(`/api/metrics/data?${query}`)
-  return isJson ? JSON.stringify(answer) : metricText(answer, list)
+  return isJson ? jsonText(answer) : metricText(answer, list)
 }
 
 module.exports = { listMetrics, getMetric }

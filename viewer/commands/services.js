@@ -2,7 +2,8 @@
 
 // npx light-trace services [name]
 
-const { Client } = require('./client')
+const { Client, problem } = require('./client')
+const { jsonText } = require('../views/safe-text')
 const { noServicesText, servicesText } = require('../views/services-text')
 
 async function services ({ operand, options }) {
@@ -14,13 +15,16 @@ async function services ({ operand, options }) {
  * @param {Client} client
  * @param {{ of?: string, side?: string, last?: string, isJson?: boolean }} [options]
  * @returns {Promise<string>}
+ * @throws if nothing is known of `of`
  */
 async function listServices (client, { of, isJson = false, ...narrowing } = {}) {
   const map = await client.json(`/api/services?${new URLSearchParams({ ...of !== undefined && { of }, ...narrowing })}`)
-  if (isJson) return JSON.stringify(map)
+  if (isJson) return jsonText(map)
   if (map.nodes.length > 0) return servicesText(map, of)
   const { nodes } = await client.json('/api/services')
-  return noServicesText(nodes, of)
+  const text = noServicesText(nodes, of)
+  if (of !== undefined) throw problem(text)
+  return text
 }
 
 module.exports = { services, listServices }

@@ -14,9 +14,12 @@ const QUIET_WITHOUT_ROOT_MS = 2000
 const PRINTED_MAX = 5000
 const WAITING_MAX = 500
 
+// Of the events' stream: nobody reads our output any more, or the viewer was ended without closing its connections.
+const ENDS = ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET']
+
 async function tail (parsed) {
   const client = new Client(parsed.options)
-  if (parsed.program === null && await client.isThere()) return follow(client)
+  if (parsed.options.url !== undefined || (parsed.program === null && await client.isThere())) return follow(client)
   const { openViewer, attend, SAY } = require('./serve')
   const viewer = await openViewer(parsed.options)
   SAY(`${viewer.url} shows the requests on a page`)
@@ -31,11 +34,15 @@ async function follow (client, print = (text) => process.stdout.write(text)) {
   const printer = new Printer(client, print)
   const response = await client.open('/api/events')
   process.stdout.on('error', () => response.destroy()) // for example with `| head`
-  for await (const { event, data } of readEvents(response)) {
-    if (event === 'traces') {
-      for (const summary of data.traces) printer.changed(summary)
-      if (data.more > 0) print(`… ${plural(data.more, 'more trace')}\n`)
-    } else if (event === 'reset') print('… some traces were missed\n')
+  try {
+    for await (const { event, data } of readEvents(response)) {
+      if (event === 'traces') {
+        for (const summary of data.traces) printer.changed(summary)
+        if (data.more > 0) print(`… ${plural(data.more, 'more trace')}\n`)
+      } else if (event === 'reset') print('… some traces were missed\n')
+    }
+  } catch (error) {
+    if (!ENDS.includes(error.code)) throw error
   }
   await printer.finish()
 }

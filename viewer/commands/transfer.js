@@ -4,7 +4,7 @@
 
 const { createReadStream } = require('node:fs')
 const { pipeline } = require('node:stream/promises')
-const { Client } = require('./client')
+const { Client, problem } = require('./client')
 const { ownFile } = require('./save')
 const { plural } = require('../views/safe-text')
 
@@ -25,7 +25,7 @@ async function send (client, file) {
   try {
     answer = JSON.parse(await client.text('/api/import', { method: 'POST', headers: { 'content-type': 'application/json' }, body }))
   } catch (error) {
-    throw Object.assign(new Error(`${file}: ${error.message}`), { expected: true })
+    throw problem(`${file}: ${error.message}`)
   }
   const { spans, lines, traces, dropped } = answer
   process.stderr.write(`light-trace: ${plural(spans, 'span')} of ${plural(traces, 'trace')}${lines > 0 ? ` and ${plural(lines, 'log line')}` : ''} from ${file}${dropped > 0 ? `, ${dropped} of them not kept` : ''}\n`)

@@ -58,6 +58,7 @@ class Api {
       case '/api/stats': return sendJson(response, this.#viewer.stats())
       case '/api/export': return this.#export(response, query)
       case '/api/events':
+        if (request.method === 'HEAD') return sendError(response, 405, 'use GET', { allow: 'GET' })
         if (this.#viewer.events.full) return sendError(response, 503, 'too many pages are open')
         return this.#viewer.events.open(request, response, query)
     }

@@ -38,7 +38,6 @@ const NO_ERROR = 0
 const CANCEL = 8
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const NOTHING = Buffer.alloc(0)
-const METHOD_BYTES = 4 // enough to tell the preface from HTTP/1.1
 
 const LIMITS = {
   prefaceMs: 10_000,
@@ -105,7 +104,7 @@ class Grpc {
       if (piece === null) return
       first = Buffer.concat([first, piece])
       const isHttp2 = first.subarray(0, PREFACE.length).equals(PREFACE.subarray(0, first.length))
-      if (isHttp2 && first.length < METHOD_BYTES) return
+      if (isHttp2 && first.length < PREFACE.length) return
       socket.removeAllListeners('readable')
       if (!isHttp2) return this.#explain(socket)
       clearTimeout(timer)

@@ -69,10 +69,4 @@ function levelName (severity) {
   return LEVELS[Math.ceil(severity / 4) - 1] ?? ''
 }
 
-/** The lowest severity number of a level, or undefined for an unknown name. */
-function leastSeverity (name) {
-  const index = LEVELS.indexOf(name)
-  return index === -1 ? undefined : index * 4 + 1
-}
-
-module.exports = { recordFacts, readRecord, levelName, leastSeverity, LEVELS }
+module.exports = { recordFacts, readRecord, levelName }

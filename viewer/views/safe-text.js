@@ -11,6 +11,11 @@ function escaped (text) {
   return text.replace(UNSAFE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+/** JSON that is safe in a terminal. @param {any} value */
+function jsonText (value) {
+  return escaped(JSON.stringify(value))
+}
+
 function safeText (text, max = 200) {
   const safe = escaped(text.slice(0, max + 1))
   return text.length > max ? `${safe.slice(0, max)}…` : safe
@@ -20,4 +25,4 @@ function plural (count, noun) {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-module.exports = { escaped, plural, safeText }
+module.exports = { escaped, jsonText, plural, safeText }
