@@ -86,6 +86,24 @@ test('a malformed body is an error in the type that came', async (t) => {
   t.match((await viewer.json('/api/stats')).refused, { requests: 13, reasons: { malformed: 11, media_type: 1, encoding: 1 } })
 })
 
+test('the spans and log lines before the malformed part of a protobuf body are stored, saved and counted', async (t) => {
+  const viewer = await startViewer(t)
+  const saved = []
+  viewer.viewer.receiver.save = (spans, lines) => saved.push(...spans.map(({ id }) => id), ...lines.map(({ traceId }) => traceId))
+  const broken = Buffer.from([0x0a, 50])
+  const bodyOf = (good) => message([[1, message([[2, message([[2, message(good)], [2, broken]])]])]])
+  t.equal((await viewer.post('/v1/traces', bodyOf([[1, Buffer.alloc(16, 7)], [2, Buffer.alloc(8, 7)]]), PROTOBUF)).status, 400)
+  t.equal((await viewer.post('/v1/logs', bodyOf([[9, Buffer.alloc(16, 7)]]), PROTOBUF)).status, 400)
+  t.same(saved, ['07'.repeat(8), '07'.repeat(16)])
+  t.match(await viewer.json('/api/stats'), { spans: 1, received: { requests: 0, spans: 1, logs: 0 }, lines: { held: 1, received: 1 }, refused: { reasons: { malformed: 2 } } })
+})
+
+function message (fields) {
+  const written = new Message()
+  for (const [number, bytes] of fields) written.bytes(number, bytes)
+  return written.finish()
+}
+
 test('a body above 64 MiB is refused, before and after decompressing', async (t) => {
   const viewer = await startViewer(t)
   const claimed = await new Promise((resolve) => {

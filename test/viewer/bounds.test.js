@@ -3,9 +3,11 @@
 // Memory is limited in bytes. Whole traces are removed, the oldest first, and the removed ones are counted.
 
 const { test } = require('tap')
-const { startViewer, spansOf, traceId } = require('./support')
+const { startViewer, spansOf, traceId, spanId } = require('./support')
 const { encodeRequest } = require('../support/otlp-encode')
 const { TraceStore } = require('../../viewer/store/trace-store')
+const { Exceptions } = require('../../viewer/statistics/exceptions')
+const { logsFromJson } = require('../../viewer/otlp/json-request')
 const { runInChild } = require('../support/child')
 
 const MIB = 1024 * 1024
@@ -52,6 +54,66 @@ test('spans and log lines with a large resource are dropped, and the sender is t
   t.match(await post('/v1/traces', { resourceSpans: [{ resource, scopeSpans: [{ spans: [span, span] }] }] }), { partialSuccess: { rejectedSpans: '2', errorMessage: /64 KiB/ } })
   t.match(await post('/v1/logs', { resourceLogs: [{ resource, scopeLogs: [{ logRecords: [{}] }] }] }), { partialSuccess: { rejectedLogRecords: '1', errorMessage: /64 KiB/ } })
   t.match(await viewer.json('/api/stats'), { traces: 0, bytes: 0, dropped: { reasons: { resource_too_large: 2 } }, lines: { held: 0, dropped: { resource_too_large: 1 } } })
+})
+
+test('room is made while a request of many spans is read, and all of them are saved', (t) => {
+  const store = new TraceStore({ maxBytes: MIB })
+  const portions = []
+  const stored = []
+  const { spans, kept, dropped } = store.receive(encodeRequest(spansOf(Array.from({ length: 25_000 }, (_, i) => ({ trace: i + 1, id: i + 1 })))), (touched) => {
+    portions.push([...touched.values()].flat().map(({ bytes, from, to }) => bytes.hexSlice(from, to)))
+    stored.push(store.spans)
+  })
+  t.same([spans, kept, dropped], [25_000, 25_000, 0])
+  t.same(portions.map(({ length }) => length), [10_000, 10_000, 5000])
+  t.ok(portions.flat().every((hex, i) => hex.includes(traceId(i + 1))), 'also those that were evicted')
+  t.ok(stored.every((count) => count < 1000), stored.join())
+  t.ok(store.bytes <= MIB)
+  t.end()
+})
+
+test('a trace in several portions of a request is one trace, and starts again if it was evicted in between', (t) => {
+  const failed = { kind: 2, status: 2 }
+  const exception = { ...failed, events: [{ name: 'exception', attributes: { 'exception.type': 'Error', 'exception.message': 'no' } }] }
+  const others = (from) => Array.from({ length: 10_000 }, (_, i) => ({ trace: from + i, id: 1 }))
+  const body = encodeRequest(spansOf([{ id: 1, ...failed }, ...others(100_000), { id: 2, parent: 1 }, { id: 3, parent: 1, ...exception }, ...others(200_000), { id: 1, ...failed }, { id: 4, parent: 3 }]))
+  const receive = (maxBytes) => {
+    const store = new TraceStore({ maxBytes })
+    const exceptions = new Exceptions(store)
+    const seen = []
+    const evicted = new Set()
+    store.on('change', (trace) => {
+      if (evicted.has(trace)) t.fail('an evicted trace has changed')
+      if (trace.id === traceId(1)) seen.push([trace.spans.length, trace.duplicates, trace.lines.length])
+    })
+    store.on('evict', (trace) => {
+      if (evicted.has(trace)) t.fail('a trace was evicted twice')
+      evicted.add(trace)
+      if (trace.id === traceId(1)) seen.push('evicted')
+    })
+    store.receiveLines(logsFromJson({ resourceLogs: [{ scopeLogs: [{ logRecords: [{ traceId: traceId(1), body: { stringValue: 'line' } }] }] }] }))
+    const saved = []
+    const counts = store.receive(body, (touched) => { for (const [{ id }, spans] of touched) if (id === traceId(1)) saved.push(spans.map(({ id }) => Number(id))) })
+    t.equal(store.spans + store.evicted.spans + store.duplicates, counts.spans)
+    t.equal([...store.newestFirst()].reduce((sum, trace) => sum + trace.spans.length, 0), store.spans)
+    return { store, counts, seen, saved, exceptions: exceptions.list().exceptions }
+  }
+
+  const whole = receive(64 * MIB)
+  t.same(whole.seen, [[1, 0, 1], [3, 0, 1], [4, 1, 1]])
+  t.same(whole.saved, [[1], [2, 3], [4]])
+  t.match(whole.counts, { spans: 20_005, kept: 20_004, dropped: 0 })
+  t.match(whole.exceptions, [{ message: 'no', count: 1, traces: [traceId(1)] }], 'a failure of an earlier portion turns out to be an exception')
+  t.match(whole.store, { evicted: { traces: 0, after: 0 }, size: 20_001 })
+
+  const torn = receive(MIB)
+  t.same(torn.seen, [[1, 0, 1], 'evicted', [2, 0, 0], 'evicted', [2, 0, 0]])
+  t.same(torn.saved, [[1], [2, 3], [1, 4]])
+  t.match(torn.counts, { spans: 20_005, kept: 20_005, dropped: 0 })
+  t.match(torn.store, { evicted: { after: 4 }, orphans: 1 }, 'the spans after it was evicted are counted')
+  t.match(torn.store.get(traceId(1)), { wasEvicted: true, version: 2 + 1, root: { id: spanId(1) } })
+  t.ok(torn.store.bytes <= MIB)
+  t.end()
 })
 
 test('every order of arrival gives the same trace', (t) => {

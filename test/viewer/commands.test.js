@@ -9,6 +9,7 @@ const { join } = require('node:path')
 const { test } = require('tap')
 const { runCommand, runApp, eventually, arrived } = require('./command')
 const { startViewer, traceId } = require('./support')
+const { saveTo } = require('../../viewer/commands/save')
 
 const request = { id: 1, name: 'GET /users/:id', kind: 2, ms: 12.5, attributes: { 'http.request.method': 'GET', 'http.route': '/users/:id', 'http.response.status_code': 200 } }
 const call = { id: 2, parent: 1, name: 'GET', kind: 3, at: 2, ms: 5 }
@@ -119,6 +120,17 @@ test('nothing is written to disk, unless --save names a file', async (t) => {
   const lines = readFileSync(file, 'utf8').trim().split('\n').map(JSON.parse)
   t.match(lines, [{ resourceSpans: [{ scopeSpans: [{ spans: [{ name: 'saved' }] }] }] }])
   if (process.platform !== 'win32') t.equal(statSync(file).mode & 0o077, 0, 'only its owner may read it, also where it was there before')
+})
+
+test('a request of many spans is saved whole, although no part of it is written before all of it is read', async (t) => {
+  const { viewer, send } = await startViewer(t)
+  const file = join(t.testdir(), 'saved.jsonl')
+  saveTo(viewer, file, t.fail)
+  await send(Array.from({ length: 30_000 }, (_, i) => ({ trace: i + 1, attributes: { text: 'x'.repeat(1000) } })))
+  await viewer.close()
+  t.match(viewer.saved, { requests: 3, failed: 0 })
+  const names = readFileSync(file, 'utf8').trim().split('\n').map((line) => line.split('"name":"work"').length - 1)
+  t.same(names, [10_000, 10_000, 10_000])
 })
 
 test('the viewer names the process that uses the port, and takes the next port', async (t) => {

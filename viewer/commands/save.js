@@ -5,8 +5,8 @@
 const { createWriteStream, fchmodSync, fstatSync } = require('node:fs')
 const { otlpText } = require('../views/otlp-json')
 
-// The most that waits in memory for a slow disk.
-const BEHIND_BYTES_MAX = 16 * 1024 * 1024
+// The most that waits in memory for the disk. The portions of one request wait together, because it is read without a pause.
+const BEHIND_BYTES_MAX = 64 * 1024 * 1024
 
 const OWNER_ONLY = 0o600
 

@@ -27,7 +27,7 @@ class Receiver {
   received = { requests: 0, spans: 0, bytes: 0, metrics: 0, logs: 0, imported: 0 }
   refused = { requests: 0, reasons: {} }
 
-  /** Called with what was kept of each request, of many log lines in portions: (spans: StoredSpan[], lines: StoredLine[]) => void. */
+  /** Called with what was kept of each request, of many spans or log lines in portions: (spans: StoredSpan[], lines: StoredLine[]) => void. */
   save = null
 
   constructor (store, bodies) {
@@ -81,11 +81,14 @@ class Receiver {
   }
 
   #takeSpans (otlp) {
-    const { spans, dropped, touched } = this.#store.receive(otlp)
-    this.received.requests++
-    this.received.spans += spans
-    if (this.save !== null) this.save([...touched.values()].flat(), [])
-    return dropped
+    const before = this.#store.receivedSpans
+    try {
+      const { dropped } = this.#store.receive(otlp, (touched) => this.save?.([...touched.values()].flat(), []))
+      this.received.requests++
+      return dropped
+    } finally {
+      this.received.spans += this.#store.receivedSpans - before // also those before a malformed part
+    }
   }
 
   #takeLines (otlp) {

@@ -27,7 +27,7 @@ const REASON_BYTES = 200
 
 class Exceptions {
   #groups = new Map() // ordered by their last occurrence
-  #unexplained = new Map() // trace → the failure of one of its spans without an exception, until the whole OTLP request is read
+  #unexplained = new Map() // trace → the failure of one of its spans without an exception, until its portion of an OTLP request is read
   #store
   #now
   #slotMs
@@ -46,7 +46,7 @@ class Exceptions {
         this.#propose(trace, span, { type: facts.errorType || 'error', message: facts.message, stack: '', atMs: endOf(span), recorded: false })
       }
     })
-    // A failure without an exception is counted only now, because a later span in the same OTLP request may have recorded the exception.
+    // A failure without an exception is counted only now, because a later span in the same portion of an OTLP request may have recorded the exception.
     store.on('change', (trace) => {
       const failure = this.#unexplained.get(trace)
       this.#unexplained.delete(trace)

@@ -18,10 +18,9 @@ function importText (store, text) {
   const result = { spans: 0, lines: 0, dropped: 0 }
   const ids = new Set()
   for (const [request, logs] of requests) {
-    const { spans, dropped, touched } = store.receive(request)
+    const { spans, dropped } = store.receive(request, (touched) => { for (const { id } of touched.keys()) ids.add(id) })
     result.spans += spans
     result.dropped += dropped
-    for (const { id } of touched.keys()) ids.add(id)
     if (logs.length === 0) continue
     const lines = store.receiveLines(logs)
     result.lines += lines.kept

@@ -16,7 +16,7 @@ const DEFAULT_MAX_BYTES = 64 * 1024 * 1024
 // One trace may use half of the memory, so that it cannot evict everything else and then itself.
 const SHARE_OF_ONE_TRACE = 0.5
 
-// After this many log lines of a request, room is made, so that a body of millions of them does not fill the memory.
+// After this many spans or log lines of a request, room is made, so that a body of millions of them does not fill the memory.
 const PORTION = 10_000
 
 // Used to count late spans whose trace was evicted. 10,000 ids are about a megabyte.
@@ -82,25 +82,15 @@ class TraceStore extends EventEmitter {
   /**
    * Takes the spans of an ExportTraceServiceRequest.
    * @param {Buffer} body may be reused afterwards, because the store copies what it keeps
-   * @returns {{ spans: number, kept: number, dropped: number, touched: Map<Trace, StoredSpan[]> }}
-   * @throws Malformed; the spans before the malformed part are kept
+   * @param {(touched: Map<Trace, StoredSpan[]>) => void} [onKept] called for each portion: its traces, each with the spans that were kept
+   * @returns {{ spans: number, kept: number, dropped: number }} @throws Malformed; the spans before the malformed part are kept
    */
-  receive (body) {
+  receive (body, onKept = () => {}) {
     const before = this.receivedSpans
     const droppedBefore = this.#refused
-    const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
     let kept = 0
-    try {
-      readRequest(body, (described, from, to) => { if (this.#take(batch, described, body, from, to)) kept++ })
-    } finally {
-      this.#settle(batch, body)
-    }
-    return {
-      spans: this.receivedSpans - before,
-      kept,
-      dropped: this.#refused - droppedBefore,
-      touched: batch.touched
-    }
+    this.#inPortions(body, (batch, described, from, to) => { if (this.#take(batch, described, body, from, to)) kept++ }, onKept)
+    return { spans: this.receivedSpans - before, kept, dropped: this.#refused - droppedBefore }
   }
 
   /**
@@ -109,36 +99,18 @@ class TraceStore extends EventEmitter {
    * @returns {{ kept: number, dropped: number }} @throws Malformed; the records before the malformed part are kept
    */
   receiveLines (body, onKept = () => {}) {
-    const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
     const result = { kept: 0, dropped: 0 }
     let portion = []
-    const settle = () => {
-      this.#settle(batch, body)
-      batch.touched = new Map()
-      onKept(portion)
-      portion = []
-    }
     try {
-      readRequest(body, (described, from, to) => {
-        const facts = this.lines.read(body, from, to, batch.now)
-        const origin = this.#originOf(batch, described)
-        if (origin === null) {
-          this.lines.dropped.resource_too_large++
-          result.dropped++
-          return
-        }
-        const trace = this.#byId.get(facts.traceId)
-        if (trace !== undefined && !this.#hasRoom(trace, to - from + LINE_OVERHEAD_BYTES)) {
-          this.lines.dropped.trace_too_large++
-          result.dropped++
-          return
-        }
-        if (trace !== undefined) this.#mark(batch, trace)
-        portion.push(this.lines.add(facts, origin, body, from, to, trace))
-        if (++result.kept % PORTION === 0) settle()
+      this.#inPortions(body, (batch, described, from, to) => {
+        const line = this.#takeLine(batch, described, body, from, to)
+        result[line === null ? 'dropped' : 'kept']++
+        if (line !== null) portion.push(line)
+      }, () => {
+        onKept(portion)
+        portion = []
       })
     } finally {
-      settle()
       this.emit('lines')
     }
     return result
@@ -152,6 +124,43 @@ class TraceStore extends EventEmitter {
       this.#makeRoom()
       this.emit('metrics')
     }
+  }
+
+  // A trace that is evicted after one portion and has spans in the next starts again, as with two requests.
+  #inPortions (body, take, onSettled) {
+    const batch = { now: this.#now(), touched: new Map(), described: null, origin: null }
+    let count = 0
+    const settle = () => {
+      const { touched } = batch
+      batch.touched = new Map()
+      this.#settle(touched, body)
+      onSettled(touched)
+    }
+    try {
+      readRequest(body, (described, from, to) => {
+        take(batch, described, from, to)
+        if (++count % PORTION === 0) settle()
+      })
+    } finally {
+      settle()
+    }
+  }
+
+  /** @returns {import('./lines').StoredLine | null} null if it was dropped */
+  #takeLine (batch, described, body, from, to) {
+    const facts = this.lines.read(body, from, to, batch.now)
+    const origin = this.#originOf(batch, described)
+    if (origin === null) {
+      this.lines.dropped.resource_too_large++
+      return null
+    }
+    const trace = this.#byId.get(facts.traceId)
+    if (trace !== undefined && !this.#hasRoom(trace, to - from + LINE_OVERHEAD_BYTES)) {
+      this.lines.dropped.trace_too_large++
+      return null
+    }
+    if (trace !== undefined) this.#mark(batch, trace)
+    return this.lines.add(facts, origin, body, from, to, trace)
   }
 
   #take (batch, described, body, from, to) {
@@ -190,7 +199,7 @@ class TraceStore extends EventEmitter {
     if (trace.addOrigin(origin)) this.#origins.hold(origin)
     const orphans = trace.orphans
     const span = new StoredSpan(facts, origin, trace.isLate(now))
-    span.bytes = body // until the batch is settled
+    span.bytes = body // until the portion is settled
     span.from = from
     span.to = to
     trace.add(span, to - from, now)
@@ -232,8 +241,8 @@ class TraceStore extends EventEmitter {
     return spans
   }
 
-  // Copies the bytes of each trace in this body into a buffer of its own, so that the body can be freed.
-  #settle ({ touched }, body) {
+  // Copies the bytes of each trace in this portion into a buffer of its own, so that the body can be freed.
+  #settle (touched, body) {
     for (const [trace, spans] of touched) {
       if (spans.length !== 0) this.#copy(spans, body)
       if (trace.wasEvicted) this.evicted.after += spans.length
