@@ -92,6 +92,18 @@ test('spans that are each other\'s parents do not keep the search for the reques
   t.end()
 })
 
+test('of a trace, the first 16 different exceptions are counted, each once and found by its key', async (t) => {
+  const viewer = await startViewer(t)
+  const types = Array.from('ABCDEFGHIJKLMNOPQR')
+  const spans = [...types, ...types, ...types].map((type, i) => ({ id: i + 2, parent: 1, events: [thrown(type)] }))
+  await viewer.send([{ ...answered(500), status: 2 }, ...spans])
+  await viewer.send(spans.map((span) => ({ ...span, id: span.id + 100 })))
+  await viewer.send([{ ...answered(500), trace: 2, status: 2, events: [thrown('Q')] }])
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.same(exceptions.map(({ type, count, traces }) => [type, count, traces]), [['Q', 1, [traceId(2)]], ...types.slice(0, 16).reverse().map((type) => [type, 1, [traceId(1)]])])
+  for (const { key, traces } of exceptions) t.same((await viewer.json(`/api/traces?exception=${key}`)).traces.map(({ id }) => id), traces)
+})
+
 test('exceptions are counted over the last ten minutes, by when they arrived', (t) => {
   const { clock, exceptions, receive, next } = withClock()
   const fail = (times = 1) => { for (let i = 0; i < times; i++) receive(answered(500, { trace: next(), at: -500_000, status: 2, events: [thrown('Broken')] })) }

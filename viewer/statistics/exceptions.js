@@ -11,7 +11,7 @@ const GROUPS_MAX = 500
 const TRACES_SHOWN = 20
 const ROUTES_SHOWN = 10
 const TRACES_REMEMBERED = 100
-const PER_TRACE_MAX = 16
+const PER_TRACE_MAX = 16 // further ones are not counted, because without being remembered each would count again for every span
 const STACK_LINES_MAX = 200
 const LEVELS_MAX = 1000 // between a span and its request
 const SLOT_MS = 10_000
@@ -67,12 +67,17 @@ class Exceptions {
     trace.bytes += bytesOf(trace.reason) - bytesOf(reason)
   }
 
-  // A span and its ancestors record the same fault, with a different stack in each service.
+  /**
+   * A span and its ancestors record the same fault, with a different stack in each service.
+   * @returns {string | undefined} the key of its group, if the trace counts in it
+   */
   #recorded (trace, fault) {
     const unexplained = trace.faults?.[0].recorded === false
     if (unexplained) this.#takeBack(trace)
     const same = sameOf(fault)
-    const key = trace.faults?.find((each) => each.same === same)?.key ?? this.#count(trace, fault)
+    const known = trace.faults?.find((each) => each.same === same)
+    if (known === undefined && trace.faults?.length >= PER_TRACE_MAX) return undefined
+    const key = known?.key ?? this.#count(trace, fault)
     if (unexplained) trace.reason.exception = key
     return key
   }
@@ -110,10 +115,8 @@ class Exceptions {
     const same = sameOf(fault)
     const key = hash(`${service}\n${same}\n${frame}\n${recorded}`)
     trace.faults ??= []
-    if (trace.faults.length < PER_TRACE_MAX) {
-      trace.faults.push({ key, same, recorded, span, slot })
-      trace.bytes += FAULT_BYTES
-    }
+    trace.faults.push({ key, same, recorded, span, slot })
+    trace.bytes += FAULT_BYTES
     this.version++
     const group = this.#groups.get(key) ??
       { key, type, message: null, frame, service, status: null, failed: null, count: 0, firstMs: Infinity, lastMs: 0, slots: new Map(), orders: [], stack: null, recorded }
