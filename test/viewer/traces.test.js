@@ -94,6 +94,21 @@ test('each filter finds the traces that match it', async (t) => {
   }
 })
 
+test('bytes are found by the base64 that is shown, in spans and log lines', async (t) => {
+  const viewer = await startViewer(t)
+  const bytes = (value) => ({ bytesValue: Buffer.from(value).toString('base64') })
+  const values = [bytes([1, 2, 3, 4, 5, 6]), bytes([7]), bytes(Array(40_000).fill(0x5c)), { arrayValue: { values: [{ intValue: '1' }, bytes('Hello')] } }, { kvlistValue: { values: [{ key: 'k', value: bytes('world') }] } }, { stringValue: ':' }]
+  const of = (value, i) => ({ traceId: traceId(i + 1), spanId: spanId(1), attributes: [{ key: 'blob', value }] })
+  const post = (path, body) => viewer.post(path, JSON.stringify(body), { 'content-type': 'application/json' })
+  await post('/v1/traces', { resourceSpans: [{ scopeSpans: [{ spans: values.map(of) }] }] })
+  await post('/v1/logs', { resourceLogs: [{ scopeLogs: [{ logRecords: [...values.map(of), ...values.map((body) => ({ body }))].map((record, i) => ({ ...record, traceId: undefined, severityNumber: i + 1 })) }] }] })
+  for (const [q, number] of [['AQIDBAUG', 1], ['bau', 1], ['Bw==', 2], ['XFxcXA==', 3], ['SGVsbG8=', 4], ['d29ybGQ=', 5], ['AQIDBAUH', undefined]]) {
+    const query = `q=${encodeURIComponent(q)}`
+    t.same((await viewer.json(`/api/traces?${query}`)).traces.map(({ id }) => Number(`0x${id}`)), number === undefined ? [] : [number], q)
+    t.equal((await viewer.json(`/api/logs?${query}`)).lines.length, number === undefined ? 0 : 2, q)
+  }
+})
+
 test('rows are in display order, with self time and the critical path', async (t) => {
   const viewer = await startViewer(t)
   await viewer.send([

@@ -128,18 +128,18 @@ function isWithin ({ fromMs, toMs }, ms) {
 }
 
 function textTest (text) {
-  const { needle, raw, found } = finderOf(text)
+  const { needle, mayHave, found } = finderOf(text)
   const isId = /^[0-9a-f]{8,32}$/.test(needle)
   return {
     negated: false,
     trace: ({ id }) => isId && id.startsWith(needle),
     origin: ({ resource, scope }) => readResource(resource).some((attribute) => attributeHas(attribute, found)) || found(readScope(scope).name),
-    line: (line) => lineHas(line, raw, found),
-    span: (span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, raw, found)
+    line: (line) => lineHas(line, mayHave, found),
+    span: (span) => (isId && span.id.startsWith(needle)) || found(span.name) || spanHas(span, mayHave, found)
   }
 }
 
-/** @returns {{ needle: string, raw: string | null, found: (value, key?: string) => boolean }} raw: what the bytes of a match contain */
+/** @returns {{ needle: string, mayHave: (raw: string) => boolean, found: (value, key?: string) => boolean }} mayHave: by its bytes as Latin-1 text, which are cheap to search */
 function finderOf (text) {
   const needle = text.toLowerCase()
   if (needle.length > SEARCHED_MAX) throw new BadParameter(`q: must have at most ${SEARCHED_MAX} characters`)
@@ -148,18 +148,25 @@ function finderOf (text) {
   const has = (value) => String(value).toLowerCase().includes(needle)
   // `tenant=ac` also finds a `tenant` that begins with `ac`, because the user may still be typing.
   const found = key === undefined ? has : (value, of) => has(value) || (of?.toLowerCase() === key && String(value).toLowerCase().startsWith(start))
-  return { needle, raw: isTextInBytes(looked) ? looked : null, found }
+  const isBase64 = BASE64.test(needle)
+  const mayHave = isTextInBytes(looked) ? (raw) => raw.toLowerCase().includes(looked) || (isBase64 && BYTES_VALUE.test(raw)) : () => true
+  return { needle, mayHave, found }
 }
 
-// Whether a match must have this text in its raw bytes, which are cheap to search. Numbers, booleans and empty items of lists are encoded
+// A value of type `bytes` is shown and found as base64. It is field 7 of an AnyValue, which is field 2 of a KeyValue, field 1 of a list, or
+// field 5 of a log record: | tag | length, a varint | tag of field 7 |
+const BASE64 = /^[a-z\d+/]+={0,2}$/
+const BYTES_VALUE = /[\x12\n*][\x80-\xff]{0,3}[\0-\x7f]:/ // eslint-disable-line no-control-regex
+
+// Whether a match must have this text in its bytes, unless it is base64. Numbers, booleans and empty items of lists are encoded
 // differently, and the capitals of letters outside ASCII have other bytes.
 function isTextInBytes (needle) {
   // eslint-disable-next-line no-control-regex
   return /^[\x00-\x7f]*$/.test(needle) && !/^[\d.+\-e]*$/.test(needle) && !'true false infinity nan null'.includes(needle) && !/["[\]{},:]/.test(needle)
 }
 
-function spanHas (span, raw, found) {
-  if (raw !== null && !span.bytes.latin1Slice(span.from, span.to).toLowerCase().includes(raw)) return false
+function spanHas (span, mayHave, found) {
+  if (!mayHave(span.bytes.latin1Slice(span.from, span.to))) return false
   const { name, status, attributes, events } = readSpan(span.bytes, span.from, span.to)
   return found(name) || found(status.message) || attributes.some((attribute) => attributeHas(attribute, found)) ||
     events.some((event) => found(event.name) || event.attributes.some((attribute) => attributeHas(attribute, found)))
@@ -174,13 +181,13 @@ function lineFilterOf (query, nowMs = Date.now()) {
   const within = interval(query, nowMs)
   if (within !== null) tests.unshift(({ timeMs }) => isWithin(within, timeMs))
   if (query.get('level')) tests.unshift(lineTest(readCondition('level', `level >= ${query.get('level')}`)))
-  const { needle, raw, found } = finderOf(query.get('q') ?? '')
-  if (needle !== '') tests.push((line) => lineHas(line, raw, found))
+  const { needle, mayHave, found } = finderOf(query.get('q') ?? '')
+  if (needle !== '') tests.push((line) => lineHas(line, mayHave, found))
   return (line) => tests.every((test) => test(line))
 }
 
-function lineHas (line, raw, found) {
-  if (raw !== null && !line.raw.toLowerCase().includes(raw)) return false
+function lineHas (line, mayHave, found) {
+  if (!mayHave(line.raw)) return false
   const { body, attributes, eventName } = line.read()
   return found(eventName) || [{ key: '', ...body }, ...attributes].some((attribute) => attributeHas(attribute, found))
 }
