@@ -411,6 +411,21 @@ test('the overview has each route with its rate, errors and percentiles, and the
   t.same((await overview('service=old')).routes.map(({ service }) => service), ['old'])
 })
 
+test('instruments of one name are told apart by scope, unit and kind, also if the scope or the unit is empty', async (t) => {
+  const { send, data } = storeAt()
+  const levels = [['', '', 10], ['lib', '', 30], ['lib', 's', 7], ['', 's', 5]]
+  for (const [scope, unit, asInt] of levels) send([{ ...gauge([{ asInt }], 'x'), unit }], { scope })
+  send([{ ...counter([{ start: NOW_MS - 10 * S, asInt: 50 }], { temporality: DELTA, name: 'x' }), unit: 's' }], { scope: 'lib' })
+  for (const [scope, unit, value] of levels) {
+    const { series, ...answer } = await data({ name: 'x', scope, unit, kind: 'gauge', points: '1' })
+    t.match([answer.unit, series.map(({ value: [each] }) => each)], [unit, [value]])
+  }
+  t.match(await data('name=x&scope=lib&unit=s&kind=counter&points=1'), { kind: 'sum', unit: 's', series: [{ rate: [5] }] })
+  t.match(await data('name=x&unit=&kind=gauge&points=1'), { series: [{ value: [20] }] }, 'of every scope')
+  t.equal(await data('name=x&scope=&kind=counter'), null)
+  t.equal(await data('name=x&unit=By'), null)
+})
+
 test('parameters of the API are checked, and an unknown metric is not found', async (t) => {
   const viewer = await startViewer(t)
   for (const query of ['', 'name=', 'name=x&last=1d', 'name=x&points=0', 'name=x&points=1001', `name=x&by=${'a,'.repeat(11)}`, 'name=x&from=5&to=4']) {

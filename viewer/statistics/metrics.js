@@ -60,11 +60,9 @@ class MetricStatistics {
     const by = (query.get('by') ?? '').split(',').filter((key) => key !== '')
     if (by.length > BY_MAX) throw new BadParameter(`by: at most ${BY_MAX} attributes`)
     const window = this.#window(query)
-    const scope = query.get('scope')
     const service = query.get('service')
-    const kind = oneOf(query, 'kind', METRIC_KINDS)
     const filters = query.getAll('attr').map(attributeFilter)
-    const named = this.#store.metrics.instruments().filter((each) => each.name === name && (!scope || each.scope === scope) && (kind === undefined || metricKindOf(each) === kind))
+    const named = this.#store.metrics.instruments().filter(instrumentFilter(name, query))
     if (named.length === 0) return null
     // Another library may have a metric of this name with another unit or kind: it cannot be in the same chart.
     const own = service ? named.filter((each) => servicesOf(each).has(service)) : named
@@ -446,6 +444,13 @@ function isOfRequests ({ name, kind, unit }) {
 function isFailure (attributes) {
   const status = attributes.get('http.response.status_code') ?? attributes.get('http.status_code')
   return attributes.has('error.type') || Number(status) >= 500
+}
+
+/** By name, scope, unit and kind. The scope and the unit of an instrument may be empty. @param {URLSearchParams} query @throws BadParameter */
+function instrumentFilter (name, query) {
+  const [scope, unit] = [query.get('scope'), query.get('unit')]
+  const kind = oneOf(query, 'kind', METRIC_KINDS)
+  return (each) => each.name === name && (scope === null || each.scope === scope) && (unit === null || each.unit === unit) && (kind === undefined || metricKindOf(each) === kind)
 }
 
 /** @returns {(attributes: Map<string, string>) => boolean} of `key:value`, or `key` alone: the attribute exists */
