@@ -411,6 +411,23 @@ test('the overview has each route with its rate, errors and percentiles, and the
   t.same((await overview('service=old')).routes.map(({ service }) => service), ['old'])
 })
 
+test('requests count once in the overview and in one unit, also if a service sends the newer metric and the older one', async (t) => {
+  const { send, overview } = storeAt()
+  const of = (unitMs, atMs) => ({ start: atMs - 10 * S, time: atMs, count: 10, sum: 1500 / unitMs, explicitBounds: [100 / unitMs, 200 / unitMs], bucketCounts: [0, 10, 0], attributes: { 'http.route': '/a' } })
+  const newer = (atMs, unit = 's') => histogram([of(unit === 's' ? 1000 : 1, atMs)], { temporality: DELTA, name: 'http.server.request.duration', unit })
+  const older = (atMs) => histogram([of(1, atMs)], { temporality: DELTA, name: 'http.server.duration', unit: 'ms' })
+  const expect = async (query, service) => t.match((await overview(query)).routes, [{ service, route: '/a', rate: 1, errorShare: 0, p50Ms: 150, p95Ms: 195 }], service)
+  send([older(NOW_MS), newer(NOW_MS)], { service: 'both' })
+  send([newer(NOW_MS)], { service: 'units' })
+  send([newer(NOW_MS, 'ms')], { service: 'units' })
+  send([older(NOW_MS)], { service: 'older' })
+  send([newer(NOW_MS)], { service: 'set back' })
+  send([older(NOW_MS + 100 * S)], { service: 'set back', atMs: NOW_MS + 100 * S })
+  for (const service of ['both', 'units', 'older']) await expect(`service=${service}`, service)
+  await expect('service=set+back&last=1m', 'set back')
+  t.match((await overview('service=older&last=1m')).routes, [{ route: '/a', rate: 0 }], 'before this time')
+})
+
 test('instruments of one name are told apart by scope, unit and kind, also if the scope or the unit is empty', async (t) => {
   const { send, data } = storeAt()
   const levels = [['', '', 10], ['lib', '', 30], ['lib', 's', 7], ['', 's', 5]]

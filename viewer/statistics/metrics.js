@@ -19,7 +19,7 @@ const HELD_SLOTS_MAX = SPREAD_MAX_MS / SLOT_MS
 const AWAITED_MS = 300_000 // a service that is silent for longer is not expected to send the rest of its newest slot
 
 // The current and the old name, in the conventions of OpenTelemetry.
-const REQUESTS = new Set(['http.server.request.duration', 'http.server.duration'])
+const REQUESTS = ['http.server.request.duration', 'http.server.duration']
 const MS_IN = { s: 1000, ms: 1, us: 1e-3, ns: 1e-6 }
 
 // What the page shows of a runtime, for each title: the first of these metrics that a service has, and others in the same chart.
@@ -105,17 +105,21 @@ class MetricStatistics {
     const services = new Set()
     for (const each of instruments) for (const { origin } of each.series.values()) services.add(origin.service)
     const routes = new Map()
+    const requests = requestsOf(instruments, window)
     const measured = this.#measured(window)
     const slices = new Slices(this.#sliceMs)
     for await (const series of inSlices(seriesOf(instruments.filter(isOfRequests)), slices)) {
       if (service && series.origin.service !== service) continue
+      const { name, unit } = series.instrument
+      const own = requests.get(series.origin.service)
+      if (own === undefined || own.name !== name || own.unit !== unit) continue
       const times = measured(series)
       const { attributes } = series
       const method = attributes.get('http.request.method') ?? attributes.get('http.method') ?? ''
       const route = `${method} ${attributes.get('http.route') ?? '(no route)'}`.trim()
       const key = JSON.stringify([series.origin.service, route])
       let entry = routes.get(key)
-      if (entry === undefined) routes.set(key, entry = { service: series.origin.service, route, unitMs: MS_IN[series.instrument.unit], all: new HistogramChart(window, times), failed: new HistogramChart(window, times) })
+      if (entry === undefined) routes.set(key, entry = { service: series.origin.service, route, unitMs: MS_IN[unit], all: new HistogramChart(window, times), failed: new HistogramChart(window, times) })
       entry.all.take(series)
       if (isFailure(attributes)) entry.failed.take(series)
     }
@@ -437,8 +441,21 @@ function isAlike (a, b) {
   return a.unit === b.unit && a.kind === b.kind && a.monotonic === b.monotonic
 }
 
+/**
+ * Of each service, the metric of its requests: one, because a process that sends both counts each request in both, and buckets of two units
+ * cannot be merged.
+ */
+function requestsOf (instruments, window) {
+  const requests = new Map()
+  const all = seriesOf(instruments.filter(isOfRequests).sort((a, b) => REQUESTS.indexOf(a.name) - REQUESTS.indexOf(b.name)))
+  for (const series of [...all.filter((each) => !slotsOf(each, window).next().done), ...all]) {
+    if (!requests.has(series.origin.service)) requests.set(series.origin.service, series.instrument)
+  }
+  return requests
+}
+
 function isOfRequests ({ name, kind, unit }) {
-  return REQUESTS.has(name) && MS_IN[unit] !== undefined && (kind === 'histogram' || kind === 'exponential_histogram')
+  return REQUESTS.includes(name) && MS_IN[unit] !== undefined && (kind === 'histogram' || kind === 'exponential_histogram')
 }
 
 function isFailure (attributes) {
