@@ -40,9 +40,10 @@ test('hostile names and values are cut texts, and cannot drive a terminal', asyn
     t.equal(series.length, 1, JSON.stringify(name.slice(0, 20)))
     t.same(Object.entries(series[0].attributes), Object.entries(attributes).map(([each, [value]]) => [each, value]))
   }
-  for (const args of [['metrics'], ['metrics', HOSTILE[3]], ['metrics', HOSTILE[4]]]) {
+  for (const args of [['metrics'], ['metrics', HOSTILE[1]], ['metrics', HOSTILE[3]], ['metrics', HOSTILE[4]]]) {
     const { code, stdout } = await runCommand(t, [...args, '--port', String(viewer.port)]).exit
     t.equal(code, 0)
+    t.notMatch(stdout, /NaN/)
     // eslint-disable-next-line no-control-regex
     t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f\u202e]/)
   }

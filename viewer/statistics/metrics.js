@@ -3,6 +3,7 @@
 // Answers the API's questions about metrics: merges series and slots.
 
 const { METRIC_KINDS, metricKindOf } = require('../otlp/names')
+const { MS_IN } = require('../otlp/units')
 const { BadParameter, integer, interval, oneOf, required } = require('../store/parameters')
 const { Slices } = require('../store/slices')
 const { SLOT_MS, SLOTS_MAX, SPREAD_MAX_MS } = require('../store/metric-series')
@@ -20,7 +21,6 @@ const AWAITED_MS = 300_000 // a service that is silent for longer is not expecte
 
 // The current and the old name, in the conventions of OpenTelemetry.
 const REQUESTS = ['http.server.request.duration', 'http.server.duration']
-const MS_IN = { s: 1000, ms: 1, us: 1e-3, ns: 1e-6 }
 
 // What the page shows of a runtime, for each title: the first of these metrics that a service has, and others in the same chart.
 /** @type {[string, string[]][]} */

@@ -9,6 +9,7 @@
 //     4bf92f3577b34da6a3ce929d0e0e4736  15.2 ms
 
 const { metricKindOf } = require('../otlp/names')
+const { MS_IN } = require('../otlp/units')
 const { rateText } = require('./rate')
 const { safeText } = require('./safe-text')
 const { duration } = require('./text')
@@ -16,7 +17,6 @@ const { duration } = require('./text')
 const LINE_POINTS = 40
 const BLOCKS = '▁▂▃▄▅▆▇█'
 const EXEMPLARS = 3
-const MS_IN = { s: 1000, ms: 1, us: 1e-3, ns: 1e-6 }
 const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB']
 
 /** @param {object} answer of /api/metrics */
