@@ -197,6 +197,19 @@ test('a metric with too many series loses its own first, and other metrics are k
   t.end()
 })
 
+test('a metric lists a hundred attributes with a hundred values each, and every value of those that it lists', (t) => {
+  const { send, list } = storeAt()
+  const points = (count, attributes) => gauge(Array.from({ length: count }, (_, i) => ({ asInt: 1, attributes: attributes(i) })))
+  send([points(100, (i) => ({ [`k${i}`]: 'v' }))])
+  t.match(list().instruments, [{ attributesMore: false }])
+  send([points(2, (i) => ({ [`k${100 * i}`]: 'w' }))])
+  const [{ attributes, attributesMore }] = list().instruments
+  t.match([Object.keys(attributes).length, attributes.k0, attributes.k100, attributesMore], [100, ['v', 'w'], undefined, true])
+  send([points(150, (i) => ({ k1: `v${i}` }))])
+  t.equal(list().instruments[0].attributes.k1.length, 100)
+  t.end()
+})
+
 test('many metrics with one series each are bounded, too', async (t) => {
   const { send, list } = storeAt()
   t.equal(send(Array.from({ length: 3000 }, (_, i) => gauge([{ asInt: 1 }], `m${i}`))), 1000)

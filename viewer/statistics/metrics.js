@@ -12,7 +12,7 @@ const POINTS_MAX = 1000
 const SERIES_MAX = 50
 const ROUTES_MAX = 100
 const BY_MAX = 10
-const VALUES_MAX = 100 // of an attribute that are listed
+const VALUES_MAX = 100 // attributes that are listed, and values of each
 const EXEMPLARS_MAX = 100
 const SHARES = [0.5, 0.95, 0.99]
 const NO_FIGURES = { percentiles: [null, null, null], highest: null }
@@ -407,7 +407,7 @@ function instrumentJson (instrument) {
   for (const each of series.values()) {
     for (const [key, value] of each.attributes) {
       const values = attributes.get(key) ?? new Set()
-      if (values.size < VALUES_MAX && attributes.size <= VALUES_MAX) attributes.set(key, values.add(value))
+      if (values.size < VALUES_MAX && (attributes.has(key) || attributes.size < VALUES_MAX)) attributes.set(key, values.add(value))
       else if (!values.has(value)) attributesMore = true
     }
   }
