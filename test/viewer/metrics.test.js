@@ -240,10 +240,32 @@ test('percentiles are interpolated within the bucket, and merged over series', a
   ], { temporality: DELTA })])
   const { series: [a, b] } = await data('name=time&by=route&points=1')
   t.match(a, { attributes: { route: '/a' }, rate: [1], p50: [1.5], p95: [1.95], p99: [1.99], mean: [1.5], max: [2] })
-  t.match(b, { p50: [3.25], p99: [4], max: [4], mean: [3.5] }, 'beyond the last bound, the bound')
+  t.match(b, { p50: [3.25], p99: [4], max: [null], mean: [3.5] }, 'beyond the last bound, the bound')
   const { series: [both] } = await data('name=time&points=1')
   t.match(both, { rate: [2], p50: [2], mean: [2.5] })
   t.match(await data('name=time&attr=route:/a&points=1'), { series: [{ rate: [1] }] })
+})
+
+test('a histogram shows no figures that its sender does not know', async (t) => {
+  const of = async (...points) => {
+    const { send, data } = storeAt()
+    send([histogram(points.map((point, i) => ({ start: NOW_MS - 10 * S, time: NOW_MS, count: 10, sum: 5000, attributes: { i }, ...point })), { temporality: DELTA })])
+    const { series: [{ p50: [p50], p95: [p95], mean: [mean], max: [max] }] } = await data('name=time&points=1')
+    return [p50, p95, mean, max]
+  }
+  const one = { bucketCounts: [10], explicitBounds: [] }
+  const beyond = { bucketCounts: [0, 10], explicitBounds: [10] }
+  t.same(await of({ ...one }), [null, null, 500, null])
+  t.same(await of({ ...one, max: 800 }), [400, 760, 500, 800])
+  t.same(await of({ ...one, min: 200, max: 800 }), [500, 770, 500, 800])
+  t.same(await of({ bucketCounts: [], explicitBounds: [] }), [null, null, 500, null], 'without buckets')
+  t.same(await of({ ...beyond }), [10, 10, 500, null])
+  t.same(await of({ ...beyond, max: 810 }), [410, 770, 500, 810])
+  t.same(await of({ bucketCounts: [0, 10, 0], explicitBounds: [10, Infinity] }), [10, 10, 500, null], 'the last bound may be infinite')
+  t.same(await of({ bucketCounts: [0, 10, 0], explicitBounds: [10, Infinity], max: 810 }), [410, 770, 500, 810])
+  t.same(await of(beyond, { bucketCounts: [0, 0, 10], explicitBounds: [10, 20] }), [10, 20, 500, null])
+  t.same(await of(one, { bucketCounts: [10, 0], explicitBounds: [10] }), [null, null, 500, null], 'those of a part are not those of all')
+  t.same(await of(beyond, { bucketCounts: [0, 10, 0], explicitBounds: [10, 20] }), [10, 19, 500, null])
 })
 
 test('exponential histograms are merged at the coarser scale, and interpolated by it', async (t) => {

@@ -125,19 +125,19 @@ class Buckets {
 
   /**
    * `percentiles`: the values below which these shares of the observations lie, interpolated within the bucket: evenly, and in an exponential
-   * bucket by its scale. `highest`: the highest value that may have been observed.
+   * bucket by its scale. What lies beyond the last bound counts as the bound. `highest`: the highest value that may have been observed.
    * @param {number[]} shares ascending
    */
   figures (shares) {
     const filled = this.#filled()
-    const highest = filled.at(-1)?.to ?? NaN
+    const highest = filled.some(({ isOpen }) => isOpen) ? NaN : filled.at(-1)?.to ?? NaN
     return { percentiles: this.#percentiles(filled, shares), highest: Number.isFinite(highest) ? highest : null }
   }
 
   #percentiles (filled, shares) {
     if (this.quantiles !== null) return shares.map((share) => this.next === null ? this.quantiles.find(([quantile]) => Math.abs(quantile - share) < 1e-6)?.[1] ?? null : null)
     const all = filled.reduce((sum, { count }) => sum + count, 0)
-    if (all === 0) return shares.map(() => null)
+    if (all === 0 || filled.some(({ to }) => Number.isNaN(to))) return shares.map(() => null)
     let at = 0
     let below = 0
     return shares.map((share) => {
@@ -149,7 +149,7 @@ class Buckets {
     })
   }
 
-  /** The buckets that have counts, as { from, to, count, isLog }, by their upper bound. */
+  /** The buckets that have counts, as { from, to, count, isLog, isOpen }, by their upper bound. `to` is NaN if a bucket has none. */
   #filled () {
     const filled = []
     for (let each = this; each !== null; each = each.next) {
@@ -164,10 +164,10 @@ class Buckets {
     for (const [i, count] of counts.entries()) {
       if (count <= 0) continue
       const at = offset + i
-      const [first, last] = [bounds[0] ?? 0, bounds.at(-1) ?? 0]
-      const from = at === 0 ? Number.isNaN(min) ? Math.min(0, first) : min : bounds[at - 1]
-      const to = at === bounds.length ? Number.isNaN(max) ? last : max : bounds[at]
-      this.#push(filled, from, Number.isFinite(to) ? to : from, count, false)
+      const end = bounds[at] ?? Infinity
+      const isOpen = end === Infinity && Number.isNaN(max)
+      const from = at === 0 ? Number.isNaN(min) ? Math.min(0, bounds[0] ?? 0) : min : bounds[at - 1]
+      this.#push(filled, from, isOpen ? bounds[at - 1] ?? NaN : end === Infinity ? max : end, count, false, isOpen)
     }
   }
 
@@ -180,10 +180,10 @@ class Buckets {
   }
 
   // `min` and `max` may be wrong, because they come from the sender.
-  #push (filled, from, to, count, isLog) {
+  #push (filled, from, to, count, isLog, isOpen = false) {
     to = Math.min(Number.MAX_VALUE, this.max >= from ? Math.min(to, this.max) : to)
     from = Math.max(-Number.MAX_VALUE, this.min <= to ? Math.max(from, this.min) : from)
-    filled.push({ from: Math.min(from, to), to, count, isLog })
+    filled.push({ from: Math.min(from, to), to, count, isLog, isOpen })
   }
 }
 
