@@ -2,7 +2,7 @@
 
 // The list of requests: live, the last failures first, filtered, and with the keyboard.
 
-const { boxOf, inBrowser, rows } = require('./support/browser')
+const { answeredAndPainted, boxOf, inBrowser, painted, rows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(23)
@@ -14,9 +14,33 @@ function request (route, fail = false, index = 0) {
   return traces.request({ made, route, fail, slow: 1, index })
 }
 
+/** Many small traces in one message. */
+function many (length) {
+  const start = Date.now() - 60_000
+  return traces.otlp({
+    many: Array.from({ length }, (_, index) => traces.span({
+      traceId: made.trace(), id: made.span(), name: `GET /many/${index}`, kind: 'SERVER', start: start + index * 10, ms: 1 + index % 40, attributes: { 'http.request.method': 'GET', 'http.route': '/many', 'url.path': `/many/${index}`, 'http.response.status_code': 200 }
+    }))
+  })
+}
+
+/** Hides the tab, or shows it again. */
+function turn (page, hidden) {
+  return page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden })
+    document.dispatchEvent(new window.Event('visibilitychange'))
+  }, hidden)
+}
+
 // The page loads its requests when it is opened, and once more when it is connected: that drops older ones and those that wait.
 function loadedTwice (page) {
-  return page.waitForFunction(() => window.performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/api/traces?limit=500')).length > 1)
+  return answers(page, '/api/traces?limit=500', 2)
+}
+
+/** Waits until the page has painted this many answers from addresses with this text. */
+async function answers (page, text, count) {
+  await page.waitForFunction(([text, count]) => window.performance.getEntriesByType('resource').filter(({ name }) => name.includes(text)).length >= count, [text, count])
+  await painted(page)
 }
 
 inBrowser('an empty viewer explains how to fill it, and fills by itself', async (t, { send, open, url }) => {
@@ -151,6 +175,19 @@ inBrowser('requests that arrive while paused wait', async (t, { send, open }) =>
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
 })
 
+inBrowser('older requests that were asked for with another filter do not join the list', async (t, { send, open }) => {
+  await send(many(600), request(USERS))
+  const page = await open('/')
+  await loadedTwice(page)
+  let older
+  await page.route(/\/api\/traces\?.*before=/, (route) => { older = route })
+  await page.getByRole('button', { name: 'Load older requests' }).click()
+  await page.getByLabel('Route', { exact: true }).selectOption('GET /users/:id')
+  await answers(page, '/api/traces?route=GET+%2Fusers%2F%3Aid&limit=500', 2)
+  await answeredAndPainted(page, /before=/, () => older.continue())
+  t.match(await rows(page), [/\/users/])
+})
+
 inBrowser('every action is possible by keyboard', async (t, { send, open }) => {
   await send(request(USERS, true), request(PRODUCTS), request(USERS, true), request(PRODUCTS))
   const page = await open('/')
@@ -188,11 +225,7 @@ inBrowser('every action is possible by keyboard', async (t, { send, open }) => {
 })
 
 inBrowser('of thousands of requests the page holds the newest, renders the visible ones, and loads older ones', async (t, { send, open }) => {
-  const start = Date.now() - 60_000
-  const spans = Array.from({ length: 1200 }, (_, index) => traces.span({
-    traceId: made.trace(), id: made.span(), name: `GET /many/${index}`, kind: 'SERVER', start: start + index * 10, ms: 1 + index % 40, attributes: { 'http.request.method': 'GET', 'http.route': '/many', 'url.path': `/many/${index}`, 'http.response.status_code': 200 }
-  }))
-  await send(traces.otlp({ many: spans }))
+  await send(many(1200))
   const page = await open('/')
   await loadedTwice(page)
   t.equal(await page.locator('.grid').getAttribute('aria-rowcount'), '501')
@@ -257,15 +290,11 @@ inBrowser('a hidden tab holds no connection, and catches up later', async (t, { 
   await send(request(USERS))
   const page = await open('/')
   await page.locator('.row').first().waitFor()
-  const turn = (hidden) => page.evaluate((hidden) => {
-    Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden })
-    document.dispatchEvent(new window.Event('visibilitychange'))
-  }, hidden)
   await page.locator('#state.live').waitFor()
-  await turn(true)
+  await turn(page, true)
   while (viewer.stats().clients > 0) await new Promise((resolve) => setImmediate(resolve))
   await send(request(PRODUCTS))
-  await turn(false)
+  await turn(page, false)
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
   t.equal(viewer.stats().clients, 1)
 })

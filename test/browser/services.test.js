@@ -3,7 +3,7 @@
 // The map of services in a browser: what is drawn, its keys, its tables, and where it leads.
 
 const { problemsOf } = require('./support/axe')
-const { inBrowser, shows, texts } = require('./support/browser')
+const { answeredAndPainted, inBrowser, shows, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(77)
@@ -117,10 +117,7 @@ inBrowser('what is chosen stays, if an answer comes that was asked for before', 
   await shows(t, () => held.length, 1)
   await page.locator('.panel').getByRole('button', { name: 'What it depends on' }).click()
   await page.waitForFunction(() => document.querySelectorAll('.node').length === 2)
-  const answered = page.waitForResponse(/\/api\/services\?layout=/)
-  await held[0].continue()
-  await (await answered).finished()
-  await page.evaluate(() => new Promise((resolve) => window.requestAnimationFrame(() => setTimeout(resolve))))
+  await answeredAndPainted(page, /\/api\/services\?layout=/, () => held[0].continue())
   t.equal(await page.locator('.node').count(), 2)
 })
 

@@ -127,7 +127,9 @@ export function requestsView ({ app, host, params }) {
   }
 
   async function loadOlder () {
+    const mine = generation
     const answer = await get('/api/traces', { ...wanted(), limit: LOAD, before: cursor })
+    if (mine !== generation) return // the list is another one
     for (const trace of answer.traces) traces.set(trace.id, trace)
     cursor = answer.traces.at(-1)?.order ?? cursor
     more = answer.more

@@ -12,7 +12,7 @@ const LOOK_MS = 20
 const WAIT_MS = 60_000 // far more than a busy machine needs
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 720 } }
 
-module.exports = { inBrowser, rows, texts, styleOf, boxOf, shows }
+module.exports = { inBrowser, rows, texts, styleOf, boxOf, shows, painted, answeredAndPainted }
 
 /**
  * A test in which every page must stay free of errors.
@@ -88,6 +88,18 @@ async function read (look) {
     const found = await look()
     if (found !== null) return found
   }
+}
+
+/** Waits until the page has painted what it has. */
+function painted (page) {
+  return page.evaluate(() => new Promise((resolve) => window.requestAnimationFrame(() => setTimeout(resolve))))
+}
+
+/** Lets the server's answer to this address through by `release`, and waits until the page has painted it. */
+async function answeredAndPainted (page, address, release) {
+  const [answer] = await Promise.all([page.waitForResponse(address), release()])
+  await answer.finished()
+  await painted(page)
 }
 
 /**
