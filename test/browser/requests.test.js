@@ -2,7 +2,7 @@
 
 // The list of requests: live, the last failures first, filtered, and with the keyboard.
 
-const { answeredAndPainted, boxOf, inBrowser, painted, rows } = require('./support/browser')
+const { answeredAndPainted, boxOf, inBrowser, painted, rows, shows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(23)
@@ -186,6 +186,25 @@ inBrowser('older requests that were asked for with another filter do not join th
   await answers(page, '/api/traces?route=GET+%2Fusers%2F%3Aid&limit=500', 2)
   await answeredAndPainted(page, /before=/, () => older.continue())
   t.match(await rows(page), [/\/users/])
+})
+
+inBrowser('a request that arrives while the list is loading stays in it', async (t, { send, open }) => {
+  await send(request(USERS))
+  const page = await open('/')
+  await loadedTwice(page)
+  const held = []
+  await page.route(/\/api\/traces\?.*where=/, async (route) => {
+    const response = await route.fetch()
+    await new Promise((resolve) => held.push(resolve))
+    await route.fulfill({ response })
+  })
+  await page.getByLabel('Duration', { exact: true }).selectOption('1')
+  await shows(t, () => held.length, 4, 'a load, and another after the connection')
+  await send(request(INVOICE))
+  await page.locator('.row', { hasText: 'invoice' }).waitFor()
+  for (const answer of held) answer()
+  await answers(page, '/api/traces?where=', 4)
+  t.match(await rows(page), [/invoice/, /users/])
 })
 
 inBrowser('every action is possible by keyboard', async (t, { send, open }) => {

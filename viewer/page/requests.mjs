@@ -67,7 +67,7 @@ export function requestsView ({ app, host, params }) {
       if (event !== 'traces') return
       total = data.total
       chart.soon()
-      for (const trace of data.traces) (paused ? held : traces).set(trace.id, trace)
+      for (const trace of data.traces) (paused ? held : traces).set(trace.id, { ...trace, generation })
       for (const kept of [traces, held]) forget(kept, data.oldest)
       if (data.more > 0) reloadSoon()
       schedule()
@@ -93,8 +93,9 @@ export function requestsView ({ app, host, params }) {
         filter.status === '' ? get('/api/traces', { ...wanted(), status: 'error', limit: FAILED_LOAD }) : { traces: [] }
       ])
       if (mine !== generation) return
+      const arrived = [...traces.values()].filter((trace) => trace.generation === mine) // the answers may be older
       traces.clear()
-      for (const trace of [...failed.traces, ...newest.traces]) traces.set(trace.id, trace)
+      for (const trace of [...failed.traces, ...newest.traces, ...arrived]) traces.set(trace.id, trace)
       more = newest.more
       cursor = newest.traces.at(-1)?.order
       total = newest.total
