@@ -207,6 +207,33 @@ inBrowser('a request that arrives while the list is loading stays in it', async 
   t.match(await rows(page), [/invoice/, /users/])
 })
 
+inBrowser('a search that took too long is continued where it stopped', async (t, { send, open, url }) => {
+  await send(request(USERS))
+  const { traces: found } = await (await fetch(`${url}/api/traces`)).json()
+  const page = await open('/routes')
+  const asked = []
+  const stopped = { traces: [], more: true, total: 5000, matched: 0, incomplete: true }
+  const slices = { null: { ...stopped, before: 3000 }, 3000: { ...stopped, traces: found, before: 1000 }, 1000: { ...stopped, before: 500 }, 500: { traces: [], more: false, total: 5000, matched: 0 } }
+  await page.route(/\/api\/traces\?.*q=needle/, (route) => {
+    const before = new URL(route.request().url()).searchParams.get('before')
+    if (before !== null) asked.push(before)
+    return route.fulfill({ json: slices[before] })
+  })
+  await page.goto(`${url}/?q=needle`)
+  await answers(page, '/api/traces?q=needle&limit=500', 2)
+  await page.getByText('No match in the newest requests yet').waitFor()
+  const older = page.getByRole('button', { name: 'Load older requests' })
+  for (const shown of [0, 1, 1]) {
+    t.equal(await page.locator('.row').count(), shown)
+    const button = await older.elementHandle()
+    await button.click()
+    await page.waitForFunction((button) => !button.isConnected, button) // it is drawn anew with the answer
+  }
+  t.same(asked, ['3000', '1000', '500'])
+  t.equal(await older.count(), 0)
+  t.match(await rows(page), [/\/users/])
+})
+
 inBrowser('every action is possible by keyboard', async (t, { send, open }) => {
   await send(request(USERS, true), request(PRODUCTS), request(USERS, true), request(PRODUCTS))
   const page = await open('/')

@@ -97,7 +97,7 @@ export function requestsView ({ app, host, params }) {
       traces.clear()
       for (const trace of [...failed.traces, ...newest.traces, ...arrived]) traces.set(trace.id, trace)
       more = newest.more
-      cursor = newest.traces.at(-1)?.order
+      cursor = cursorOf(newest)
       total = newest.total
       loaded = true
       failure = undefined
@@ -132,7 +132,7 @@ export function requestsView ({ app, host, params }) {
     const answer = await get('/api/traces', { ...wanted(), limit: LOAD, before: cursor })
     if (mine !== generation) return // the list is another one
     for (const trace of answer.traces) traces.set(trace.id, trace)
-    cursor = answer.traces.at(-1)?.order ?? cursor
+    cursor = cursorOf(answer) ?? cursor
     more = answer.more
     draw()
   }
@@ -208,12 +208,12 @@ export function requestsView ({ app, host, params }) {
     if (failure !== undefined) return note.append(problem(failure))
     if (!loaded) return
     if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
-    else if (more) note.append(button('Load older requests', loadOlder))
+    if (more) note.append(button('Load older requests', loadOlder))
     grid.classList.toggle('empty', traces.size === 0)
   }
 
   function nothingFound () {
-    return h('div.nothing', h('p', `No match in ${plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), app.isNarrowed && button('Show all time', () => app.narrow({})))
+    return h('div.nothing', h('p', `No match in ${more ? 'the newest requests yet' : plural(total, 'request')}.`), bar.active() && button('Clear the filter', clearFilter), app.isNarrowed && button('Show all time', () => app.narrow({})))
   }
 
   function render (index) {
@@ -271,6 +271,11 @@ export function requestsView ({ app, host, params }) {
     app.opened = rows[index].trace.id
     app.go(tracePath(rows[index].trace.id))
   }
+}
+
+/** Where older requests follow: also a search that found nothing may have stopped there. */
+function cursorOf ({ before, traces }) {
+  return before ?? traces.at(-1)?.order
 }
 
 function forget (kept, oldest) {
