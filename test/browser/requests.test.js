@@ -175,6 +175,27 @@ inBrowser('requests that arrive while paused wait', async (t, { send, open }) =>
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
 })
 
+inBrowser('a paused list stays as it is, also if the page misses something, and catches up when it goes on', async (t, { viewer, send, open }) => {
+  await send(request(PRODUCTS))
+  const page = await open('/')
+  await loadedTwice(page)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await turn(page, true)
+  while (viewer.stats().clients > 0) await new Promise((resolve) => setImmediate(resolve))
+  await send(many(250))
+  await turn(page, false)
+  while (viewer.stats().clients < 1) await new Promise((resolve) => setImmediate(resolve))
+  await send(request(USERS))
+  await page.getByRole('button', { name: 'Resume (1 new)' }).waitFor()
+  await painted(page)
+  t.equal((await rows(page)).length, 1)
+  await send(many(250)) // more than one event has
+  await page.getByRole('button', { name: 'Resume (201 new)' }).waitFor()
+  t.equal((await rows(page)).length, 1)
+  await page.getByRole('button', { name: 'Resume' }).click()
+  await shows(t, () => page.locator('.grid').getAttribute('aria-rowcount'), '501', 'not only those that were announced')
+})
+
 inBrowser('older requests that were asked for with another filter do not join the list', async (t, { send, open }) => {
   await send(many(600), request(USERS))
   const page = await open('/')

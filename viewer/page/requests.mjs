@@ -28,6 +28,7 @@ export function requestsView ({ app, host, params }) {
   let selected = -1
   let order = params.get('order') in ORDERS ? params.get('order') : 'errors'
   let paused = false
+  let missed = false // while paused
   let more = false
   let total = 0
   let generation = 0
@@ -37,7 +38,7 @@ export function requestsView ({ app, host, params }) {
   let advice = [] // reasons why no requests arrive
   let cursor // order of the oldest trace that was loaded without gaps; older traces were not requested
 
-  const news = onNews(load)
+  const news = onNews(renew)
   const wanted = () => ({ ...filterParams(filter), ...app.interval })
   const bar = filterBar(filter, changed)
   const chart = overview({ app, params: wanted, loaded: ({ fromMs }) => app.interval.last && leave(fromMs) })
@@ -63,8 +64,7 @@ export function requestsView ({ app, host, params }) {
     live (event, data) {
       advice = (data.stats ?? data).advice ?? advice
       if (traces.size === 0) drawNote()
-      news(event)
-      if (event !== 'traces') return
+      if (event !== 'traces') return news(event)
       total = data.total
       chart.soon()
       for (const trace of data.traces) (paused ? held : traces).set(trace.id, { ...trace, generation })
@@ -85,8 +85,16 @@ export function requestsView ({ app, host, params }) {
   }
   return view
 
+  // A paused list stays as it is.
+  function renew () {
+    if (paused) missed = true
+    else load()
+  }
+
   async function load () {
     const mine = ++generation
+    missed = false
+    held.clear()
     try {
       const [newest, failed] = await Promise.all([
         get('/api/traces', { ...wanted(), limit: LOAD }),
@@ -123,7 +131,7 @@ export function requestsView ({ app, host, params }) {
   function reloadSoon () {
     reloadSoon.timer ??= setTimeout(() => {
       reloadSoon.timer = undefined
-      load()
+      renew()
     }, RELOAD_MS)
   }
 
@@ -157,6 +165,7 @@ export function requestsView ({ app, host, params }) {
     held.clear()
     say(paused ? 'Paused' : 'Live')
     draw()
+    if (missed) load()
     return true
   }
 
