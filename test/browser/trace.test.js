@@ -3,7 +3,7 @@
 // The view of a trace: its waterfall, the panel beside it, and spans that arrive late.
 
 const { readFileSync } = require('node:fs')
-const { boxOf, inBrowser, rows, shows, styleOf, texts } = require('./support/browser')
+const { answers, boxOf, inBrowser, rows, shows, styleOf, texts } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const USERS = { method: 'GET', route: '/users/:id', path: () => '/users/7', base: 7 }
@@ -296,6 +296,17 @@ inBrowser('the span in the address is opened, also if a large trace is loaded ag
   for (const route of held) await route.continue()
   await page.locator('.panel h2').waitFor()
   t.equal(await page.locator('.row[aria-selected=true] .label').textContent(), name)
+})
+
+inBrowser('an open trace grows also while more traces change than an event has', async (t, { send, open }) => {
+  const made = traces.ids(29)
+  const [traceId, id] = [made.trace(), made.span()]
+  const span = (of) => traces.span({ traceId: made.trace(), id: made.span(), name: 'other', start: Date.now(), ms: 1, ...of })
+  await send(traces.otlp({ shop: [span({ traceId, id, name: 'first' })] }))
+  const page = await open(`/traces/${traceId}`)
+  await answers(page, '/rows', 1) // after the connection
+  await send(traces.otlp({ shop: [span({ traceId, parent: id, name: 'second' }), ...Array.from({ length: 600 }, () => span())] }))
+  await shows(t, () => texts(page, '.fall .row .label'), ['first', 'second'])
 })
 
 inBrowser('a trace is drawn from the data in the page, and only the rest of a large one is requested', async (t, { send, open, url }) => {

@@ -12,6 +12,7 @@ import { waterfall } from './waterfall.mjs'
 import { WAITS, WAIT_MEANINGS, bytes, clock, count, duration, line, plural } from './text.mjs'
 
 const RELOAD_MS = 150
+const UNSURE_RELOAD_MS = 1500 // if it is not known whether this trace has changed
 const LINES = 'light-trace lines'
 const GREETED_MS = 1000 // a delay, so that it does not disturb the first drawing
 
@@ -64,8 +65,10 @@ export function traceView ({ app, host, id, params }) {
       if (event === 'greeting') later = setTimeout(load, GREETED_MS)
       if (event !== 'traces') return
       const mine = data.traces.find((trace) => trace.id === summary?.id)
+      const gone = summary?.order < data.oldest
+      if (gone) head.classList.add('gone')
       if (mine !== undefined || (summary === undefined && data.traces.length > 0)) reloadSoon()
-      if (summary !== undefined && summary.order < data.oldest) head.classList.add('gone')
+      else if (data.more > 0 && !gone) reloadSoon(UNSURE_RELOAD_MS)
     },
     key (event) {
       if (event.key === 's') return figures.toggle()
@@ -115,12 +118,12 @@ export function traceView ({ app, host, id, params }) {
   }
 
   // A running trace grows, so several batches of spans cause one request.
-  function reloadSoon () {
+  function reloadSoon (ms = RELOAD_MS) {
     if (timer !== undefined) return
     timer = setTimeout(() => {
       timer = undefined
       load()
-    }, RELOAD_MS)
+    }, ms)
   }
 
   async function openSpan (row, { keepFocus = false } = {}) {

@@ -12,7 +12,7 @@ const LOOK_MS = 20
 const WAIT_MS = 60_000 // far more than a busy machine needs
 const SIZES = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 720 } }
 
-module.exports = { inBrowser, rows, texts, styleOf, boxOf, shows, painted, answeredAndPainted }
+module.exports = { inBrowser, rows, texts, styleOf, boxOf, shows, painted, answers, answeredAndPainted }
 
 /**
  * A test in which every page must stay free of errors.
@@ -93,6 +93,12 @@ async function read (look) {
 /** Waits until the page has painted what it has. */
 function painted (page) {
   return page.evaluate(() => new Promise((resolve) => window.requestAnimationFrame(() => setTimeout(resolve))))
+}
+
+/** Waits until the page has painted this many answers from addresses with this text. */
+async function answers (page, text, count) {
+  await page.waitForFunction(([text, count]) => window.performance.getEntriesByType('resource').filter(({ name }) => name.includes(text)).length >= count, [text, count])
+  await painted(page)
 }
 
 /** Lets the server's answer to this address through by `release`, and waits until the page has painted it. */
