@@ -2,7 +2,7 @@
 
 // The list of requests: live, the last failures first, filtered, and with the keyboard.
 
-const { answeredAndPainted, boxOf, inBrowser, painted, rows, shows } = require('./support/browser')
+const { answeredAndPainted, answers, boxOf, inBrowser, painted, rows, shows } = require('./support/browser')
 const traces = require('./support/otlp-traces')
 
 const made = traces.ids(23)
@@ -35,12 +35,6 @@ function turn (page, hidden) {
 // The page loads its requests when it is opened, and once more when it is connected: that drops older ones and those that wait.
 function loadedTwice (page) {
   return answers(page, '/api/traces?limit=500', 2)
-}
-
-/** Waits until the page has painted this many answers from addresses with this text. */
-async function answers (page, text, count) {
-  await page.waitForFunction(([text, count]) => window.performance.getEntriesByType('resource').filter(({ name }) => name.includes(text)).length >= count, [text, count])
-  await painted(page)
 }
 
 inBrowser('an empty viewer explains how to fill it, and fills by itself', async (t, { send, open, url }) => {
@@ -206,7 +200,7 @@ inBrowser('older requests that were asked for with another filter do not join th
   await page.getByLabel('Route', { exact: true }).selectOption('GET /users/:id')
   await answers(page, '/api/traces?route=GET+%2Fusers%2F%3Aid&limit=500', 2)
   await answeredAndPainted(page, /before=/, () => older.continue())
-  t.match(await rows(page), [/\/users/])
+  await shows(t, () => rows(page), [/\/users/])
 })
 
 inBrowser('a request that arrives while the list is loading stays in it', async (t, { send, open }) => {
@@ -364,4 +358,15 @@ inBrowser('a hidden tab holds no connection, and catches up later', async (t, { 
   await turn(page, false)
   await page.waitForFunction(() => document.querySelectorAll('.row').length === 2)
   t.equal(viewer.stats().clients, 1)
+})
+
+inBrowser('a tab that is opened in the background holds no connection until it is shown', async (t, { viewer, open, url }) => {
+  const front = await open('/routes')
+  const page = await front.context().newPage()
+  await page.addInitScript(() => Object.defineProperty(document, 'hidden', { configurable: true, get: () => true }))
+  await answeredAndPainted(page, /\/api\/exceptions$/, () => page.goto(`${url}/exceptions`))
+  t.equal(viewer.stats().clients, 1)
+  await turn(page, false)
+  await page.locator('#state.live').waitFor()
+  t.equal(viewer.stats().clients, 2)
 })

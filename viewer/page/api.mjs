@@ -55,6 +55,7 @@ export function liveConnection (listen) {
   const open = () => {
     clearTimeout(retry)
     source?.close()
+    if (document.hidden) return
     source = new EventSource('/api/events' + current)
     for (const name of EVENTS) {
       source.addEventListener(name, ({ data }) => {
@@ -68,11 +69,8 @@ export function liveConnection (listen) {
       if (source.readyState === EventSource.CLOSED) retry = setTimeout(open, 2000)
     }
   }
-  // A browser has six connections to a server for all tabs, so a hidden tab closes its connection.
-  document.addEventListener('visibilitychange', () => {
-    if (document.hidden) source?.close()
-    else if (current !== undefined) open()
-  })
+  // A browser has six connections to a server for all tabs, so a hidden tab has none.
+  document.addEventListener('visibilitychange', () => current !== undefined && open())
   return {
     /** @param {object} [params] the filter of the traces that are sent */
     follow (params) {
