@@ -43,6 +43,28 @@ inBrowser('the legend shows a last value only if it is of the last minute', asyn
   t.same(await page.evaluate(shown), ['6', '5', '–', '–'])
 })
 
+inBrowser('a value without neighbours is a point', async (t, { open }) => {
+  const page = await pageWith(await open('/'), await scriptOf([lessOfUplot]))
+  const redOf = (values) => page.evaluate(async ({ fromMs, values }) => {
+    const figure = globalThis.chart({ label: 'Heat' })
+    document.getElementById('host').replaceChildren(figure.element)
+    figure.set({ fromMs, toMs: fromMs + 600_000, atMs: values.map((_, at) => fromMs + at * 40_000), lines: [{ label: 'all', values: values.map(() => 1) }, { label: 'some', values, colour: '--bad' }] })
+    while (!figure.element.querySelector('canvas')) await new Promise(window.requestAnimationFrame)
+    for (let i = 0; i < 2; i++) await new Promise(window.requestAnimationFrame)
+    const canvas = figure.element.querySelector('canvas')
+    const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+    let red = 0
+    for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && data[i] > data[i + 1] + 60 && data[i] > data[i + 2] + 60) red++
+    return red
+  }, { fromMs: FROM_MS, values })
+  const none = Array(12).fill(null)
+  const one = await redOf(none.with(3, 2))
+  t.equal(await redOf(none), 0)
+  t.ok(one > 4, `${one} pixels`)
+  t.ok(Math.abs(await redOf(none.with(0, 2).with(6, 2)) - 2 * one) <= one, 'two that are too far from each other for a line')
+  t.ok(await redOf(none.with(3, 2).with(5, 2)) > 10 * one, 'a line')
+})
+
 async function scriptOf (plugins) {
   const { outputFiles } = await esbuild.build({
     stdin: { contents: 'import { chart } from "./chart.mjs"; globalThis.chart = chart', resolveDir: path.join(__dirname, '..', '..', 'viewer', 'page') },

@@ -227,8 +227,8 @@ inBrowser('a search that took too long is continued where it stopped', async (t,
   const { traces: found } = await (await fetch(`${url}/api/traces`)).json()
   const page = await open('/routes')
   const asked = []
-  const stopped = { traces: [], more: true, total: 5000, matched: 0, incomplete: true }
-  const slices = { null: { ...stopped, before: 3000 }, 3000: { ...stopped, traces: found, before: 1000 }, 1000: { ...stopped, before: 500 }, 500: { traces: [], more: false, total: 5000, matched: 0 } }
+  const stopped = { traces: [], more: true, total: 5000, incomplete: true }
+  const slices = { null: { ...stopped, before: 3000 }, 3000: { ...stopped, traces: found, before: 1000 }, 1000: { ...stopped, before: 500 }, 500: { traces: [], more: false, total: 5000 } }
   await page.route(/\/api\/traces\?.*q=needle/, (route) => {
     const before = new URL(route.request().url()).searchParams.get('before')
     if (before !== null) asked.push(before)
@@ -298,6 +298,21 @@ inBrowser('of thousands of requests the page holds the newest, renders the visib
   await page.locator('.grid').focus()
   await page.keyboard.press('End')
   t.match((await rows(page)).at(-1), /\/many\/0 many/)
+})
+
+inBrowser('the slowest of all stored requests come first, also those that are not among the newest', async (t, { send, open }) => {
+  await send(request(INVOICE))
+  await send(many(600))
+  const page = await open('/')
+  await loadedTwice(page)
+  await page.getByText(/^500 requests loaded/).waitFor()
+  await page.getByRole('button', { name: 'Slowest' }).click()
+  await page.locator('.row', { hasText: 'invoice' }).waitFor()
+  t.match((await rows(page))[0], /invoice/)
+  t.equal(await page.getByRole('button', { name: 'Load older requests' }).count(), 0)
+  await send(request({ ...INVOICE, route: '/new', path: () => '/new', base: 900 }))
+  await page.locator('.row', { hasText: '/new' }).waitFor()
+  t.match((await rows(page)).slice(0, 2), [/new/, /invoice/])
 })
 
 inBrowser('a viewer that has stopped is reported as not connected', async (t, { viewer, send, open }) => {

@@ -30,6 +30,12 @@ inBrowser('routes have figures, an order, charts, and links to the slowest, a fa
   await page.getByRole('button', { name: 'Route' }).click()
   t.match(await first(), /POST/)
 
+  await page.keyboard.press('ArrowDown')
+  const focused = () => page.evaluate(() => document.activeElement.closest('tbody th')?.textContent)
+  t.match(await focused(), /POST/, 'the arrow keys move between rows')
+  for (const key of ['ArrowDown', 'ArrowUp', 'ArrowUp']) await page.keyboard.press(key)
+  t.match(await focused(), /POST/)
+
   const follow = async (name, traceId) => {
     await row.getByRole('link', { name: new RegExp(`^${name}`) }).click()
     await page.waitForURL(new RegExp(`/traces/${traceId}`))

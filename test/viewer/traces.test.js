@@ -87,11 +87,26 @@ test('each filter finds the traces that match it', async (t) => {
   t.same(await found('before=3'), [2, 1])
   const [{ error: { exception } }] = (await viewer.json('/api/traces?status=error')).traces
   t.same(await found(`exception=${exception}`), [2])
-  for (const wrong of ['status=broken', 'limit=0', 'limit=501', 'before=x', `q=${'x'.repeat(251)}`]) {
+  for (const wrong of ['status=broken', 'limit=0', 'limit=501', 'before=x', 'sort=oldest', `q=${'x'.repeat(251)}`]) {
     const response = await viewer.get(`/api/traces?${wrong}`)
     t.equal(response.status, 400, wrong)
     t.match((await response.json()).error, new RegExp(`^${wrong.split('=')[0]}: `), 'names what is wrong')
   }
+})
+
+test('the slowest of all that match are listed, the slowest first', async (t) => {
+  const viewer = await startViewer(t)
+  const times = [5, 90, 20, 90, 1, 50]
+  for (const [index, ms] of times.entries()) await viewer.send([{ ...request, trace: index + 1, ms }], { service: ms === 50 ? 'stock' : 'shop' })
+  const found = async (query) => {
+    const { traces, more, total } = await viewer.json(`/api/traces?sort=slowest&${query}`)
+    t.equal(total, 6)
+    return [...traces.map(({ id }) => Number(`0x${id}`)), more]
+  }
+  t.same(await found(''), [4, 2, 6, 3, 1, 5, false])
+  t.same(await found('limit=1'), [4, true])
+  t.same(await found('limit=6'), [4, 2, 6, 3, 1, 5, false])
+  t.same(await found('limit=3&service=shop'), [4, 2, 3, true])
 })
 
 test('bytes are found by the base64 that is shown, in spans and log lines', async (t) => {
@@ -227,6 +242,19 @@ test('an exception that many traces share is one row', async (t) => {
     { type: 'TypeError', message: 'user 3 is unknown', frame: 'at load (/app/users.js:12:7)', routes: ['GET /users/:id'], count: 3, recorded: true }
   ])
   t.same(exceptions[1].traces, [3, 2, 1].map(traceId))
+})
+
+test('exceptions whose messages differ only by numbers or ids are one row', async (t) => {
+  const viewer = await startViewer(t)
+  const messages = [
+    ['user 17 is unknown', 'user 18 is unknown'], ['no request req-2t', 'no request req-a'], ['order ab12-x is lost', 'order 7-q9 is lost'],
+    ['id 4bf92f35-77b3-4da6-a3ce-929d0e0e4736', 'id 00f067aa-0ba9-02b7-a3ce-929d0e0e4736'], ['trace abcdefabcdef', 'trace fedcbafedcba'], ['no user'], ['no order']
+  ]
+  for (const [trace, message] of messages.flat().entries()) {
+    await viewer.send([{ ...failure, trace: trace + 1, events: [{ name: 'exception', attributes: { ...failure.events[0].attributes, 'exception.message': message } }] }])
+  }
+  const { exceptions } = await viewer.json('/api/exceptions')
+  t.same(exceptions.map(({ message, count }) => [message, count]).reverse(), messages.map((same) => [same.at(-1), same.length]))
 })
 
 test('the reason of a trace is its most informative failure, in any order of arrival and any number of messages', async (t) => {

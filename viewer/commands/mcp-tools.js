@@ -14,7 +14,6 @@ const { reasonText } = require('../views/waits')
 
 const LIMIT_DEFAULT = 20
 const LIMIT_MAX = 100
-const SEARCHED_MAX = 500
 
 const limit = { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: `How many, ${LIMIT_DEFAULT} by default` }
 const where = { type: 'array', items: { type: 'string' }, description: 'Conditions that all hold, such as "tenant.id = a", "http.route != /health", "duration > 100ms", "!error"' }
@@ -45,7 +44,7 @@ const TOOLS = [
     where,
     limit
   }),
-  tool('slowest_requests', 'The slowest of the recent requests, and each route with its count, errors, p50 and p99.', { route, limit }),
+  tool('slowest_requests', 'The slowest of the stored requests, and each route with its count, errors, p50 and p99.', { route, limit }),
   tool('recent_errors', 'Exceptions, each once with its count and an example, and the failed requests.', { limit }),
   tool('list_metrics', 'Metrics of the last hour: name, kind, unit, number of series, services, attributes.', { service: { type: 'string' } }),
   tool('get_metric', 'One metric: each series with its newest rate or value, percentiles, course over time and traces as examples.', {
@@ -131,15 +130,15 @@ function isoTime (ms) {
 }
 
 async function slowest (client, { route: of, limit: count = LIMIT_DEFAULT }) {
-  const { traces } = await client.json(`/api/traces?${new URLSearchParams({ limit: String(SEARCHED_MAX), ...(of !== undefined && { route: of }) })}`)
+  const { traces, total, incomplete } = await client.json(`/api/traces?${queryOf({ sort: 'slowest', limit: count, ...(of !== undefined && { route: of }) })}`)
   const { routes } = await client.json('/api/routes')
   const figures = routes.filter((each) => of === undefined || each.route === of).slice(0, LIMIT_MAX)
   return [
     'Routes:',
     ...figures.map((each) => `${safeText(each.route)}  ${safeText(each.service)}  ${plural(each.count, 'request')}  ${each.errors} failed  p50 ${duration(each.p50Ms)}  p99 ${duration(each.p99Ms)}${each.slow === undefined ? '' : `  slow or failed by ${reasonText(each.slow)}`}${(each.repeats ?? []).map(({ shape, perRequest, savedMs }) => `  ${repeatText({ shape: safeText(shape), count: perRequest, savedMs }, duration)}`).join('')}`),
     '',
-    `The slowest of the last ${plural(traces.length, 'trace')}:`,
-    ...linesOf(traces.sort((a, b) => b.durationMs - a.durationMs).slice(0, count))
+    `The slowest of ${of === undefined ? plural(total, 'trace') : safeText(of)}:`,
+    ...linesOf(traces), ...olderText({ incomplete })
   ].join('\n')
 }
 

@@ -22,6 +22,8 @@ const NDJSON = 'application/x-ndjson'
 const LINE_PATH = /^\/api\/logs\/(\d{1,15})$/
 const TRACE_PATH = /^\/api\/traces\/([^/]+)(?:\/(rows|statistics|text|perfetto|spans|lines)(?:\/([^/]+))?)?$/
 
+const SORTS = ['newest', 'slowest']
+
 class NotFound extends Error {}
 
 class Api {
@@ -128,15 +130,16 @@ class Api {
   async #list (query) {
     const limit = integer(query, 'limit', 1, LIST_MAX) ?? LIST_DEFAULT
     const before = integer(query, 'before', 0, Number.MAX_SAFE_INTEGER)
-    const result = { traces: [], more: false, total: this.#store.size, matched: 0 }
+    const result = { traces: [], more: false, total: this.#store.size }
+    const isSlowest = oneOf(query, 'sort', SORTS) === 'slowest'
     const search = new Search(this.#store, filterOf(query), { before, maxMs: SEARCH_MAX_MS })
     for await (const trace of search) {
-      result.more = result.traces.length === limit
-      if (result.more) break
-      result.traces.push(summaryOf(trace))
+      result.more ||= result.traces.length === limit
+      if (isSlowest) addSlow(result.traces, summaryOf(trace), limit)
+      else if (result.more) break
+      else result.traces.push(summaryOf(trace))
     }
-    result.matched = result.traces.length
-    return search.stoppedBefore === null ? result : { ...result, more: true, incomplete: true, before: search.stoppedBefore }
+    return search.stoppedBefore === null ? result : { ...result, more: true, incomplete: true, ...!isSlowest && { before: search.stoppedBefore } }
   }
 
   // Newest lines first.
@@ -200,7 +203,7 @@ class Api {
   #median (trace) {
     const { route, name, service } = summaryOf(trace)
     const median = this.#routes.medianOf(route ?? name, service, trace)
-    if (median === undefined) throw new NotFound('the viewer has no other request of this route')
+    if (median === undefined) throw new NotFound('the viewer has no other successful request of this route')
     return median
   }
 
@@ -225,6 +228,14 @@ class Api {
     this.#viewer.receiver.received.imported += counts.spans
     sendJson(response, { ...counts, ids: ids.slice(0, IMPORT_IDS_MAX) })
   }
+}
+
+/** Keeps the slowest, the slowest of all first. */
+function addSlow (slowest, summary, limit) {
+  if (slowest.length === limit && summary.durationMs <= slowest.at(-1).durationMs) return
+  const place = slowest.findIndex(({ durationMs }) => durationMs < summary.durationMs)
+  slowest.splice(place === -1 ? slowest.length : place, 0, summary)
+  if (slowest.length > limit) slowest.pop()
 }
 
 /** Resolves when the response takes more, or when its client is gone. */

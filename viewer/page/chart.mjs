@@ -149,10 +149,18 @@ export function chart ({ label, caption = label, format = number, group, onSelec
       pxAlign: false,
       width: many ? 1 : 1.5,
       dash: !many && index >= COLOURS.length ? [6, 3] : [], // drawing dashes is slow
-      points: { size: 4, width: 1, fill: stroke, space: 1e6 }, // of values without neighbours
+      points: { size: 4, width: 1, fill: stroke, space: 1e6, filter: () => alone(index) },
       gaps: ({ bbox }, _, __, ___, gaps) => gaps.filter(([from, to]) => (to - from) / bbox.width * (data.toMs - data.fromMs) > GAP_MS),
       ...bars && { fill: stroke, width: 0, points: { show: false }, paths: Plot.paths.bars({ size: [0.9, 60, 1], align: 1 }) }
     }
+  }
+
+  // Values without neighbours: no line leads to them.
+  function alone (index) {
+    const { values } = data.lines[index]
+    const known = [...values.keys()].filter((each) => values[each] != null)
+    const isFar = (a, b) => !(data.atMs[b] - data.atMs[a] <= GAP_MS)
+    return known.filter((each, nth) => isFar(known[nth - 1], each) && isFar(each, known[nth + 1]))
   }
 
   function variableOf (index) {
@@ -218,7 +226,8 @@ export function chart ({ label, caption = label, format = number, group, onSelec
   // Shows the values at the cursor, or the last ones without a cursor.
   function showValues (self) {
     const { over, cursor: { idx, idxs } } = self
-    now.textContent = idx == null ? '' : clock(data.atMs[idx]).slice(0, 8)
+    const shown = idx ?? at.at(-1)
+    now.textContent = shown === undefined ? '' : clock(data.atMs[shown]).slice(0, 8)
     if (many && idx != null && !over.matches(':hover, :focus')) return // the cursor is in another chart
     for (const [index, { values }] of data.lines.entries()) figures[index].textContent = textOf(idx == null ? lastOf(values) : values[idxs[index + 1]])
     if (nearest !== null && idx != null) now.append(' ', h('bdi', text(data.lines[nearest - 1].label, 40)), ' ', figures[nearest - 1].textContent)

@@ -1,6 +1,7 @@
 // All elements are made here. Text is added only as text nodes, and a link may lead only to this page, to a blob of ours or to a file in an
 // editor, so that no value can become a script.
 
+import { within } from './numbers.mjs'
 import { line } from './text.mjs'
 
 /**
@@ -134,6 +135,13 @@ export function isPlain (event) {
 /** Calls `act` after the current content of the page has been painted. */
 export function afterPaint (act) {
   requestAnimationFrame(() => setTimeout(act))
+}
+
+/** Moves the focus from one of these elements to the next or, with -1, the previous one; at first to the first. */
+export function focusNext (elements, step) {
+  const all = [...elements]
+  all[within(0, all.indexOf(document.activeElement) + step, all.length - 1)]?.focus()
+  return true
 }
 
 /** Shows a message for a moment, and announces it to screen readers. */

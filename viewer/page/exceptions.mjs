@@ -1,10 +1,9 @@
 // Exceptions: the same exception in many requests is one row. Those of failed requests come first, apart from errors of clients.
 
 import { get, query, tracePath } from './api.mjs'
-import { bdi, button, copy, h, redrawn, scrolling, viewHead } from './dom.mjs'
+import { bdi, button, copy, focusNext, h, redrawn, scrolling, viewHead } from './dom.mjs'
 import { fillSelect, namesOf, searchInput, select, whenTyped } from './fields.mjs'
 import { inTurn, onNews } from './live.mjs'
-import { within } from './numbers.mjs'
 import { statusMark } from './request-line.mjs'
 import { spark } from './spark.mjs'
 import { block, clock, count, line, plural } from './text.mjs'
@@ -121,10 +120,7 @@ export function exceptionsView ({ app, host, params }) {
     }
     const direction = { ArrowDown: 1, ArrowUp: -1, e: 1, E: -1 }[event.key]
     if (direction === undefined) return false
-    const rows = [...body.querySelectorAll('summary')]
-    const next = rows.indexOf(document.activeElement) + direction
-    rows[within(0, next, rows.length - 1)]?.focus()
-    return true
+    return focusNext(body.querySelectorAll('summary'), direction)
   }
 }
 

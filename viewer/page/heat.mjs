@@ -7,6 +7,7 @@ const SLOTS_MIN = 18
 
 /** @param {{ histogram: { atMs, counts: number[], errors: number }[] }} route */
 export function heat (route, { buckets, slotMs, nowMs, slots, isNarrowed }, { width = 180, height = 28 } = {}) {
+  if (route.histogram.length === 0) return h('span.quiet', 'No requests')
   const canvas = h('canvas.heat', { role: 'img', 'aria-label': spoken(route, buckets, isNarrowed), style: { width: `${width}px`, height: `${height}px` } })
   const scale = window.devicePixelRatio || 1
   canvas.width = width * scale

@@ -97,8 +97,8 @@ export function requestsView ({ app, host, params }) {
     held.clear()
     try {
       const [newest, failed] = await Promise.all([
-        get('/api/traces', { ...wanted(), limit: LOAD }),
-        filter.status === '' ? get('/api/traces', { ...wanted(), status: 'error', limit: FAILED_LOAD }) : { traces: [] }
+        get('/api/traces', { ...wanted(), limit: LOAD, sort: order === 'slowest' ? order : undefined }),
+        filter.status === '' && order !== 'slowest' ? get('/api/traces', { ...wanted(), status: 'error', limit: FAILED_LOAD }) : { traces: [] }
       ])
       if (mine !== generation) return
       const arrived = [...traces.values()].filter((trace) => trace.generation === mine) // the answers may be older
@@ -198,16 +198,20 @@ export function requestsView ({ app, host, params }) {
 
   function trim () {
     if (traces.size <= KEEP_MAX) return
+    more = true
+    if (order === 'slowest') {
+      for (const { id } of [...traces.values()].sort(bySlowness).slice(KEEP_MAX)) traces.delete(id)
+      return
+    }
     const orders = [...traces.values()].map(({ order }) => order).sort((a, b) => b - a)
     cursor = orders[KEEP_MAX - 1]
     forget(traces, cursor)
-    more = true
   }
 
   function drawTools () {
     const failed = sum(rows.map(({ trace }) => Number(trace?.state === 'error')))
     press(orders, Object.keys(ORDERS).indexOf(order))
-    found.replaceChildren(plural(traces.size, 'request'), ...failed > 0 ? [', ', h('b.bad', `${count(failed)} failed`)] : [])
+    found.replaceChildren(plural(traces.size, 'request') + (more ? ' loaded' : ''), ...failed > 0 ? [', ', h('b.bad', `${count(failed)} failed`)] : [])
     exporter.href = '/api/export' + query(wanted())
     pauser.draw(paused, held.size)
   }
@@ -217,7 +221,7 @@ export function requestsView ({ app, host, params }) {
     if (failure !== undefined) return note.append(problem(failure))
     if (!loaded) return
     if (traces.size === 0) note.append(total > 0 || bar.active() ? nothingFound() : welcome(advice))
-    if (more) note.append(button('Load older requests', loadOlder))
+    if (more && order !== 'slowest') note.append(button('Load older requests', loadOlder))
     grid.classList.toggle('empty', traces.size === 0)
   }
 
@@ -287,12 +291,16 @@ function cursorOf ({ before, traces }) {
   return before ?? traces.at(-1)?.order
 }
 
+function bySlowness (a, b) {
+  return b.durationMs - a.durationMs
+}
+
 function forget (kept, oldest) {
   for (const [id, { order }] of kept) if (order < oldest) kept.delete(id)
 }
 
 function rowsOf (traces, order) {
-  if (order === 'slowest') return together(traces.sort((a, b) => b.durationMs - a.durationMs))
+  if (order === 'slowest') return together(traces.sort(bySlowness))
   traces.sort((a, b) => b.order - a.order)
   const failed = order === 'newest' ? [] : traces.filter(({ state }) => state === 'error').slice(0, FAILED_FIRST)
   if (failed.length === 0) return together(traces)

@@ -2,7 +2,7 @@
 
 import { rateText } from '../views/rate.js'
 import { get, query } from './api.mjs'
-import { bdi, fact, h, redrawn, scrolling, table, viewHead } from './dom.mjs'
+import { bdi, fact, focusNext, h, redrawn, scrolling, table, viewHead } from './dom.mjs'
 import { facts, failures, wayButtons, ways } from './figures.mjs'
 import { flame } from './flame.mjs'
 import { heat, slotsOf } from './heat.mjs'
@@ -25,7 +25,13 @@ export function routesView ({ app, host }) {
   app.title('Routes')
   host.append(viewHead('Routes', app.isNarrowed ? 'The stored requests that started in the chosen time.' : 'Requests and failures since the viewer started; times of the last 1,000 requests of each route.'), body)
   load()
-  return { follow: {}, live: onNews(load, 'routes'), focus: () => body.focus() }
+  return { follow: {}, live: onNews(load, 'routes'), focus: () => body.focus(), key }
+
+  function key ({ key }) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[key]
+    if (step === undefined) return
+    return focusNext(body.querySelectorAll('th a'), step)
+  }
 
   function draw () {
     const none = data.routes.length === 0

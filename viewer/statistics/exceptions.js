@@ -22,6 +22,8 @@ const SLOTS_MAX = 60
 const HAS_MESSAGE = 4
 const HAS_FAILED = 1
 
+const ID = /\d|^req-|^[0-9a-f]{12,}$/i // a number, an id, or a request's id of Fastify
+
 const FAULT_BYTES = 200
 const REASON_BYTES = 200
 
@@ -172,7 +174,7 @@ function bytesOf (reason) {
 
 // 'user 17 is unknown' and 'user 18 is unknown' count as the same.
 function sameOf ({ type, message }) {
-  return hash(`${type}\n${message.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|\b[0-9a-f]{12,}\b|\d+/gi, '#')}`)
+  return hash(`${type}\n${message.replace(/[\w-]+/g, (word) => ID.test(word) ? '#' : word)}`)
 }
 
 /** The first line of the stack that is in the app's own code: V8's `at …`, or the last `File "…", line …` of Python. */
