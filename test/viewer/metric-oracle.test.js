@@ -3,7 +3,7 @@
 // Random services send counters, gauges and histograms. What the viewer answers is compared with a plain reading of the same points.
 
 const { test } = require('tap')
-const { storeAt, counter, gauge, histogram, NOW_MS, DELTA, CUMULATIVE } = require('./metric-support')
+const { storeAt, counter, gauge, histogram, exponential, NOW_MS, DELTA, CUMULATIVE } = require('./metric-support')
 const { randomFrom } = require('../support/random')
 
 const S = 1000
@@ -40,10 +40,15 @@ function sendsOf (random) {
 
 function metricsOf ({ isDelta, points }) {
   const temporality = isDelta ? DELTA : CUMULATIVE
-  const of = (values) => points.map(({ route, start, time, ...point }) => ({ start, time, attributes: { 'http.route': route }, ...values(point) }))
+  const of = (values) => points.map((point) => ({ start: point.start, time: point.time, attributes: { 'http.route': point.route }, ...values(point) }))
   const buckets = of(({ counts }) => ({ count: total(counts), sum: sumOf(counts), bucketCounts: counts, explicitBounds: BOUNDS }))
+  // Of values from a half to 8. Each process has a zero bucket of another width, which changes every minute.
+  const powers = of(({ process, time, counts }) => {
+    const zeros = (process + Math.floor(time / (60 * S))) % 4
+    return { count: total(counts), sum: sumOf(counts), scale: 0, zeroThreshold: [0, ...BOUNDS][zeros], zeroCount: total(counts.slice(0, zeros)), positive: { offset: zeros - 1, bucketCounts: counts.slice(zeros) } }
+  })
   return [counter(of(({ counts }) => ({ asInt: total(counts) })), { temporality }), gauge(of(({ level }) => ({ asInt: level }))),
-    histogram(buckets, { temporality }), histogram(buckets, { temporality, name: 'http.server.request.duration' })]
+    histogram(buckets, { temporality }), exponential(powers, { temporality, name: 'power' }), histogram(buckets, { temporality, name: 'http.server.request.duration' })]
 }
 
 /** What was counted when. */
@@ -135,12 +140,13 @@ test('rates, values and percentiles are those of the points, in every slot and a
           t.equal(at, -1, `seed ${seed}, ${(nowMs - NOW_MS) / S} s, ${service}: ${what}${at === -1 ? '' : ` of slot ${at} is ${found?.[at]}, not ${wanted[at]}`}`)
         }
         const [counted, of] = [countedIn(own), `&service=${service}&from=${NOW_MS}`]
-        const [count, time, b, levels, { routes }] = [await data(`name=count${of}`), await data(`name=time${of}`), await data(`name=time${of}&attr=http.route:/b`), await data(`name=level${of}`), await overview(of)]
+        const [count, time, power, b, levels, { routes }] = [await data(`name=count${of}`), await data(`name=time${of}`), await data(`name=power${of}`), await data(`name=time${of}&attr=http.route:/b`), await data(`name=level${of}`), await overview(of)]
         const slots = levels.atMs.map((ms) => ms / SLOT)
         const wanted = (shown) => expected(counted, { sentMs: own.at(-1).atMs, nowMs }, shown, slots)
         const [all, ofB] = [wanted(['/a', '/b']), wanted(['/b'])]
         check('rate', count.series[0]?.rate, all.rate)
         for (const key of ['rate', 'mean', 'p50']) for (const [answer, plain] of [[time, all], [b, ofB]]) check(key, answer.series[0]?.[key], plain[key])
+        for (const key of ['rate', 'mean']) check(`${key} of exponential buckets`, power.series[0]?.[key], all[key])
         check('level', levels.series[0].value, levelsIn(own, slots))
         for (const { route, rate } of routes) check(`overall ${route}`, [rate], [wanted([route]).overall])
       }

@@ -87,7 +87,7 @@ test('JSON, with names of enums and numbers as text, gives the same metrics as p
     { name: 'histogram', histogram: { aggregationTemporality: 1, dataPoints: [{ ...point, count: '3', sum: 1, bucketCounts: ['1', 2], explicitBounds: [0.5], min: 0.1, max: 0.9 }] } },
     {
       name: 'exponential',
-      exponentialHistogram: { aggregationTemporality: 1, dataPoints: [{ ...point, count: 4, scale: -1, zeroCount: 1, positive: { offset: -3, bucketCounts: [1, 1] }, negative: { offset: 2, bucketCounts: ['1'] } }] }
+      exponentialHistogram: { aggregationTemporality: 1, dataPoints: [{ ...point, count: 4, scale: -1, zeroCount: 1, zeroThreshold: 0.001, positive: { offset: -3, bucketCounts: [1, 1] }, negative: { offset: 2, bucketCounts: ['1'] } }] }
     },
     { name: 'summary', summary: { dataPoints: [{ ...point, count: 5, sum: 6, quantileValues: [{ quantile: 0.5, value: 7 }] }] } }
   ]
@@ -295,6 +295,42 @@ test('cumulative exponential histograms are subtracted, also when their scale fa
   t.same(await course('name=time', 'mean'), [[0, 100]])
   const [[, p50]] = await course('name=time', 'p50')
   t.ok(p50 > 8 && p50 < 11.4, String(p50))
+})
+
+test('an exponential histogram whose zero bucket widens is not reset', async (t) => {
+  const start = NOW_MS - 3600 * S
+  const narrow = { scale: 1, count: 31, zeroCount: 1, positive: { offset: -4, bucketCounts: [5, 5, 5, 5] }, negative: { offset: -4, bucketCounts: [5, 5] } } // from a quarter to 1
+  const cases = {
+    'at a bound': { scale: 1, zeroThreshold: 0.5, zeroCount: 24, positive: { offset: -2, bucketCounts: [6, 6] } },
+    'and its scale falls': { scale: 0, zeroThreshold: 0.5, zeroCount: 24, positive: { offset: -1, bucketCounts: [12] } },
+    'within a bucket': { scale: 1, zeroThreshold: 0.6, zeroCount: 29, positive: { offset: -2, bucketCounts: [1, 6] } },
+    'beyond all buckets': { scale: 1, zeroThreshold: 8, zeroCount: 36 }
+  }
+  for (const [title, wide] of Object.entries(cases)) {
+    const { send, course } = storeAt()
+    const states = [[0, narrow], [10, { ...wide, count: 36 }], [20, { ...narrow, count: 41, zeroCount: 9, positive: { offset: -4, bucketCounts: [5, 5, 6, 6] } }]]
+    for (const [at, values] of states) send([exponential([{ start, time: NOW_MS + at * S, ...values }])], { atMs: NOW_MS + at * S })
+    t.same(await course('name=time', 'rate'), [[0, 0.5], [10, 0.5]], title)
+  }
+  const { send, course } = storeAt()
+  for (const [at, count] of [[0, 30], [10, 20]]) send([exponential([{ start, time: NOW_MS + at * S, count, zeroThreshold: at, zeroCount: count }])], { atMs: NOW_MS + at * S })
+  t.same(await course('name=time', 'rate'), [[0, 2]], 'it is if a count falls')
+})
+
+test('exponential histograms with other zero buckets are merged, and what is in them lies within them', async (t) => {
+  const { send, data } = storeAt()
+  const of = (resource, values) => send([exponential([{ start: NOW_MS - 10 * S, time: NOW_MS, scale: 0, ...values }], { temporality: DELTA })], { resource: { 'service.instance.id': resource } })
+  of('a', { count: 20, sum: 30, zeroCount: 10, zeroThreshold: 1, positive: { offset: 0, bucketCounts: [10] } })
+  t.match((await data('name=time&points=1')).series, [{ rate: [2], p50: [1], mean: [1.5], max: [2] }])
+  of('b', { count: 20, sum: 10, zeroCount: 0, positive: { offset: -2, bucketCounts: [20] } }) // (0.25, 0.5]
+  const { series: [{ rate, p50, p95, max }] } = await data('name=time&points=1')
+  t.same([rate, p50, max], [[4], [0.5], [2]])
+  t.ok(p95[0] > 1 && p95[0] < 2)
+  of('c', { count: 10, sum: -1, zeroCount: 10, zeroThreshold: 0.25, min: -0.1, max: 0 })
+  t.match((await data('name=time&points=1')).series, [{ rate: [5], max: [2] }])
+  const negative = storeAt()
+  negative.send([exponential([{ start: NOW_MS - 10 * S, time: NOW_MS, scale: 0, count: 20, zeroCount: 10, zeroThreshold: 1, negative: { offset: 0, bucketCounts: [10] } }], { temporality: DELTA })])
+  t.match((await negative.data('name=time&points=1')).series, [{ p50: [-1], max: [1] }])
 })
 
 test('histograms whose bounds differ are merged too', async (t) => {

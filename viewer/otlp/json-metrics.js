@@ -76,6 +76,7 @@ function exponentialPoint (from) {
   for (const [field, name] of [[8, 'positive'], [9, 'negative']]) if (present(from[name])) message.message(field, side(object(from[name], name)))
   double(message, 12, from.min, 'min')
   double(message, 13, from.max, 'max')
+  double(message, 14, from.zeroThreshold, 'zeroThreshold')
   return message
 }
 

@@ -127,10 +127,10 @@ function readHistogram (reader) {
 }
 
 // ExponentialHistogramDataPoint { attributes = 1; start = 2; time = 3; count = 4; sum = 5; scale = 6; zero_count = 7; positive = 8; negative = 9;
-//                                 flags = 10; exemplars = 11; min = 12; max = 13 }
+//                                 flags = 10; exemplars = 11; min = 12; max = 13; zero_threshold = 14 }
 function readExponential (reader) {
   const figures = { count: 0, sum: NaN, min: NaN, max: NaN }
-  let [scale, zero, positive, negative] = [0, 0, EMPTY, EMPTY]
+  let [scale, zero, zeroThreshold, positive, negative] = [0, 0, 0, EMPTY, EMPTY]
   const point = readPoint(reader, EXPONENTIAL, (field) => {
     switch (field) {
       case 4: figures.count = reader.number(); break
@@ -141,10 +141,13 @@ function readExponential (reader) {
       case 9: negative = readSide(reader.message()); break
       case 12: figures.min = reader.double(); break
       case 13: figures.max = reader.double(); break
+      case 14: zeroThreshold = reader.double(); break
     }
   })
   if (point === null || positive === null || negative === null || scale < SCALE_MIN || scale > SCALE_MAX) return null
-  return withBuckets(point, new Buckets(null, scale, positive, negative === EMPTY ? null : negative, zero), figures)
+  const buckets = new Buckets(null, scale, positive, negative === EMPTY ? null : negative, zero)
+  if (zeroThreshold > 0 && zeroThreshold < Infinity) buckets.zeroThreshold = zeroThreshold
+  return withBuckets(point, buckets, figures)
 }
 
 // Buckets { offset = 1; bucket_counts = 2 }

@@ -20,7 +20,8 @@ class Buckets {
     this.scale = scale
     this.positive = positive
     this.negative = negative
-    this.zero = zero
+    this.zero = zero // from -zeroThreshold to zeroThreshold
+    this.zeroThreshold = 0
     this.count = total(positive) + total(negative) + zero
     this.sum = NaN // NaN: not known
     this.min = NaN // no value is below `min` or above `max`
@@ -39,6 +40,7 @@ class Buckets {
     const part = new Buckets(this.bounds, this.scale, shareOf(this.positive, share), this.negative === null ? null : shareOf(this.negative, share), this.zero * share)
     part.count = this.count * share // a summary has no buckets
     part.sum = this.sum * share
+    part.zeroThreshold = this.zeroThreshold
     part.min = this.min
     part.max = this.max
     part.quantiles = this.quantiles
@@ -68,6 +70,7 @@ class Buckets {
     mine.positive = addSides(mine.positive, coarser(other.positive, steps), share)
     if (other.negative !== null) mine.negative = addSides(mine.negative ?? EMPTY, coarser(other.negative, steps), share)
     mine.zero += other.zero * share
+    mine.zeroThreshold = Math.max(mine.zeroThreshold, other.zeroThreshold)
     mine.count += other.count * share
     mine.sum += other.sum * share
     mine.min = Math.min(mine.min, other.min)
@@ -92,18 +95,33 @@ class Buckets {
   since (before) {
     if (!sameBounds(this.bounds, before.bounds)) return null
     const scale = Math.min(this.scale, before.scale)
-    const positive = lessSides(coarser(this.positive, this.scale - scale), coarser(before.positive, before.scale - scale))
-    const negative = this.negative === null && before.negative === null
-      ? null
-      : lessSides(coarser(this.negative ?? EMPTY, this.scale - scale), coarser(before.negative ?? EMPTY, before.scale - scale))
-    if (positive === null || (negative === null && before.negative !== null) || this.zero < before.zero || this.count < before.count) return null
-    const since = new Buckets(this.bounds, scale, positive, negative, this.zero - before.zero)
+    // A sender may have widened its zero bucket, so that it now has in it what was in other buckets.
+    const first = this.zeroThreshold === before.zeroThreshold ? -Infinity : firstAbove(Math.max(this.zeroThreshold, before.zeroThreshold), scale)
+    const [now, then] = [this.#from(first, scale), before.#from(first, scale)]
+    const positive = lessSides(now.positive, then.positive)
+    const negative = lessSides(now.negative, then.negative)
+    if (positive === null || negative === null || now.zero < then.zero || this.count < before.count) return null
+    const since = new Buckets(this.bounds, scale, positive, negative === EMPTY ? null : negative, now.zero - then.zero)
     since.count = this.count - before.count
     since.sum = this.sum - before.sum
+    since.zeroThreshold = Math.max(this.zeroThreshold, before.zeroThreshold)
     since.min = this.min
     since.max = this.max
     since.quantiles = this.quantiles
     return since
+  }
+
+  /** At a scale, with the buckets before the first of them in the zero bucket. @returns {{ positive: Side, negative: Side, zero: number }} */
+  #from (first, scale) {
+    let { zero } = this
+    const [positive, negative] = [this.positive, this.negative ?? EMPTY].map((each) => {
+      const side = coarser(each, this.scale - scale)
+      const below = Math.max(0, first - side.offset)
+      if (below === 0) return side
+      zero += total({ offset: side.offset, counts: side.counts.slice(0, below) })
+      return sideOf(side.offset + below, side.counts.slice(below))
+    })
+    return { positive, negative, zero }
   }
 
   #toScale (scale) {
@@ -173,9 +191,9 @@ class Buckets {
 
   #exponential (filled) {
     const bound = (index) => 2 ** (index * 2 ** -this.scale)
-    const { positive, negative, zero } = this
+    const { positive, negative, zero, zeroThreshold } = this
     for (const [i, count] of negative?.counts.entries() ?? []) if (count > 0) this.#push(filled, -bound(negative.offset + i + 1), -bound(negative.offset + i), count, true)
-    if (zero > 0) filled.push({ from: 0, to: 0, count: zero, isLog: false })
+    if (zero > 0) this.#push(filled, negative === null && !(this.min < 0) ? 0 : -zeroThreshold, zeroThreshold, zero, false)
     for (const [i, count] of positive.counts.entries()) if (count > 0) this.#push(filled, bound(positive.offset + i), bound(positive.offset + i + 1), count, true)
   }
 
@@ -241,6 +259,11 @@ function lessSides (now, before) {
     if (counts[at] < 0) return null
   }
   return sideOf(now.offset, counts)
+}
+
+// The bucket that begins at the threshold. A threshold within a bucket counts as the end of it, as OpenTelemetry merges zero buckets.
+function firstAbove (zeroThreshold, scale) {
+  return Math.ceil(Math.log2(zeroThreshold) * 2 ** scale - 1e-6) // a logarithm is not exact
 }
 
 function coarser (side, steps) {
