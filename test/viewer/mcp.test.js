@@ -80,7 +80,7 @@ test('an assistant lists metrics, and gets one with its series and the traces of
   const text = ({ result }) => result.content[0].text
   t.match(text(list).split('\n'), [/^duration {2}histogram {2}s {2}1 series {2}shop {2}by http\.route$/, /^memory {4}gauge/])
   t.match(text(none), /No metric/)
-  t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
+  t.match(text(one), new RegExp(`http\\.route=/a\\\\u000a  shop\n  1/s  10 in all  p50 200 ms  p95 290 ms.*\n  ${traceId(7)}  250 ms`))
   t.match(missing.result, { isError: true, content: [{ text: /no such metric is stored/ }] })
   t.match(wrong.error, { message: 'name is required' })
 })

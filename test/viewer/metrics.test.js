@@ -218,7 +218,7 @@ test('sums that rise and fall are added up over their series, and gauges are not
 test('the text of a metric has the highest rate beside the newest, which is 0 for what happens rarely', async (t) => {
   const { send, data, list } = storeAt()
   for (const [at, asInt] of [[0, 1], [10, 3], [20, 0]]) send([counter([{ start: NOW_MS + at * S - 10 * S, time: NOW_MS + at * S, asInt }], { temporality: DELTA })], { atMs: NOW_MS + at * S })
-  t.match(metricText(await data('name=count'), list()), /\n {2}0\/min \(at most 18\/min\) {2}/)
+  t.match(metricText(await data('name=count'), list()), /\n {2}0\/min \(at most 18\/min\) {2}4 in all {2}/)
 })
 
 test('values that are sent at other times are still added up', async (t) => {
@@ -239,10 +239,10 @@ test('percentiles are interpolated within the bucket, and merged over series', a
     { ...times, ...bounds, count: 10, sum: 35, bucketCounts: [0, 0, 8, 2], attributes: { route: '/b' } }
   ], { temporality: DELTA })])
   const { series: [a, b] } = await data('name=time&by=route&points=1')
-  t.match(a, { attributes: { route: '/a' }, rate: [1], p50: [1.5], p95: [1.95], p99: [1.99], mean: [1.5], max: [2] })
+  t.match(a, { attributes: { route: '/a' }, rate: [1], total: 10, p50: [1.5], p95: [1.95], p99: [1.99], mean: [1.5], max: [2] })
   t.match(b, { p50: [3.25], p99: [4], max: [null], mean: [3.5] }, 'beyond the last bound, the bound')
   const { series: [both] } = await data('name=time&points=1')
-  t.match(both, { rate: [2], p50: [2], mean: [2.5] })
+  t.match(both, { rate: [2], total: 20, p50: [2], mean: [2.5] })
   t.match(await data('name=time&attr=route:/a&points=1'), { series: [{ rate: [1] }] })
 })
 

@@ -345,12 +345,12 @@ class RateChart {
 
   amountOf (value, point, series) { return value ?? 0 }
 
-  /** @returns {Generator<void, { rate: (number | null)[] }>} */
+  /** @returns {Generator<void, { rate: (number | null)[], total: number }>} */
   * figures () { return this.rates() }
 
   rates () {
     const { ms } = this.#times
-    return { rate: Array.from(this.#added, (added, i) => this.#has[i] === 0 ? null : rounded(added / ms[i] * 1000)) }
+    return { rate: Array.from(this.#added, (added, i) => this.#has[i] === 0 ? null : rounded(added / ms[i] * 1000)), total: rounded(this.size) }
   }
 }
 
