@@ -121,6 +121,20 @@ inBrowser('what is chosen stays, if an answer comes that was asked for before', 
   t.equal(await page.locator('.node').count(), 2)
 })
 
+inBrowser('Escape works before the map is there', async (t, { send, open, url }) => {
+  await send(request().body)
+  const page = await open('/routes')
+  const held = []
+  await page.route(/\/api\/services\?layout=/, (route) => held.length === 0 ? held.push(route) : route.continue())
+  await page.goto(`${url}/services?node=service%3Astock`)
+  await shows(t, () => held.length, 1)
+  await page.keyboard.press('Escape')
+  await page.waitForURL(/\/services$/)
+  await held[0].continue()
+  await page.locator('.node').first().waitFor()
+  t.equal(await page.locator('.problem, .panel:visible').count(), 0)
+})
+
 inBrowser('tables say the same; on a narrow screen they come first', async (t, { send, open }) => {
   await send(request().body, request({ fail: true }).body)
   for (const [size, first] of [['wide', 'map-box'], ['narrow', 'calls']]) {

@@ -102,7 +102,7 @@ export function servicesView ({ app, host, params }) {
   function choose (what) {
     chosen = what
     rename()
-    redrawn(host, draw)
+    if (data !== undefined) redrawn(host, draw)
   }
 
   function draw () {
