@@ -2,7 +2,7 @@
 
 // Log lines: below their spans, and as a live list.
 
-const { inBrowser, styleOf, texts } = require('./support/browser')
+const { answeredAndPainted, inBrowser, shows, styleOf, texts } = require('./support/browser')
 const { sendLogs } = require('./support/otlp-logs')
 const traces = require('./support/otlp-traces')
 
@@ -98,6 +98,33 @@ inBrowser('the list of lines is live, can be filtered, and links to the request 
   await page.getByRole('button', { name: 'Resume' }).click()
   await page.getByText('while paused').waitFor()
   t.equal(await page.locator('.log').count(), 6)
+})
+
+inBrowser('lines that were asked for with another level are not shown', async (t, { open, url }) => {
+  await sendLogs(url, { at: Date.now(), text: 'for your information' }, { at: Date.now(), severity: 17, text: 'an error' })
+  const page = await open('/routes')
+  const held = []
+  await page.route(/\/api\/logs\?/, (route) => held.length < 2 ? held.push(route) : route.continue())
+  await page.goto(`${url}/logs`)
+  await shows(t, () => held.length, 1)
+  await page.getByLabel('Level').selectOption('error')
+  await answeredAndPainted(page, /\/api\/logs\?/, () => held[0].continue())
+  t.same(await texts(page, '.log .what'), [])
+  await shows(t, () => held.length, 2)
+  await held[1].continue()
+  await shows(t, () => texts(page, '.log .what'), ['an error'])
+})
+
+inBrowser('the page says why lines cannot be loaded, and if only the newest were searched', async (t, { open, url }) => {
+  await sendLogs(url, { at: Date.now(), text: 'a line' })
+  const page = await open('/logs?where=%3D%3D', { expectErrors: true })
+  await page.locator('.note .problem', { hasText: 'where: ' }).waitFor()
+  await page.getByRole('button', { name: /^Remove/ }).click()
+  await page.locator('.log').waitFor()
+  t.equal(await page.locator('.problem').count(), 0)
+  await page.route(/\/api\/logs\?.*q=/, (route) => route.fulfill({ json: { lines: [], more: true, total: 5000, incomplete: true } }))
+  await page.getByPlaceholder('Search lines').fill('needle')
+  await page.getByText('No match in the newest lines.').waitFor()
 })
 
 inBrowser('hostile lines are shown as text', async (t, viewer) => {

@@ -1,7 +1,7 @@
 // Shows log lines as they arrive, the newest first. The server filters them.
 
 import { get, query } from './api.mjs'
-import { button, h, say, scrolling } from './dom.mjs'
+import { button, h, problem, say, scrolling } from './dom.mjs'
 import { pauseButton } from './fields.mjs'
 import { LINE_HINTS, searchField } from './filter.mjs'
 import { levelSelect } from './levels.mjs'
@@ -23,7 +23,8 @@ export function logsView ({ app, host, params }) {
   const list = logRows(body, { show, address: (line) => addressOf({ ...shown, line }) })
   const switcher = button('Every line', switchEvery, { title: 'Show both lines that Fastify writes for a request' })
   const pauser = pauseButton(pause)
-  const load = inTurn(async () => draw(await get('/api/logs', { ...filter, ...app.interval, limit: LOAD })))
+  const note = h('div.note')
+  const load = inTurn(loadNow)
   const news = onNews(load, 'logs')
   let paused = false
   let orders = [] // of the lines, the newest first
@@ -31,7 +32,7 @@ export function logsView ({ app, host, params }) {
   app.title('Logs')
   host.append(h('h1.sr', 'Logs'),
     h('div.tools', search.field,
-      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, newer, h('span.gap'), switcher, pauser.element, search.chips), h('div.trace-body', body, panel.element))
+      levelSelect(filter.level, (level) => { filter.level = level; changed() }), found, newer, h('span.gap'), switcher, pauser.element, search.chips), h('div.trace-body', body, panel.element), note)
   drawSwitcher()
   body.addEventListener('scroll', countNewer, { passive: true })
   load()
@@ -43,6 +44,14 @@ export function logsView ({ app, host, params }) {
     close: search.close,
     live: (event) => !paused && news(event),
     key: (event) => event.key === 'p' ? pause() : event.key === 'Escape' ? shown.line !== '' && show('') : list.key(event, shown.line !== '')
+  }
+
+  async function loadNow () {
+    const asked = query(filter)
+    const answer = await get('/api/logs', { ...filter, ...app.interval, limit: LOAD }).catch(({ message }) => ({ message }))
+    if (asked !== query(filter)) return loadNow() // it was changed meanwhile
+    note.replaceChildren(answer.lines ? '' : problem(answer.message))
+    if (answer.lines) draw(answer)
   }
 
   function changed () {
@@ -90,7 +99,7 @@ export function logsView ({ app, host, params }) {
     list.mark(shown.line)
     orders = lines.map(({ order }) => order)
     countNewer()
-    if (lines.length === 0) body.append(h('p.nothing', total === 0 ? 'No line has been received yet.' : 'No match.'))
+    if (lines.length === 0) body.append(h('p.nothing', total === 0 ? 'No line has been received yet.' : `No match${incomplete ? ' in the newest lines' : ''}.`))
   }
 
   // A list that is scrolled down stays where it is, so a button leads to the new lines above.
