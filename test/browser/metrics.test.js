@@ -188,6 +188,21 @@ inBrowser('instruments of the same name have their scopes in their titles', asyn
   t.same((await texts(page, '.card h3')).sort(), ['queue.age', 'queue.depth · mail', 'queue.depth · print'])
 })
 
+inBrowser('instruments that differ only in unit or kind have cards of their own, whose titles differ', async (t, { open, url }) => {
+  const at = Date.now()
+  await sendMetrics(url, [gauge('load', 's', [{ at, value: 7 }]), gauge('load', '', [{ at, value: 3 }]), sum('load', 's', [{ at, value: 50 }]), gauge('age', 's', [{ at, value: 9 }])], 'shop', '')
+  const page = await open('/')
+  const asked = new Set()
+  page.on('request', (request) => request.url().includes('/metrics/data') && asked.add(new URL(request.url()).search))
+  await page.goto(`${url}/metrics`)
+  const titles = ['age', 'load · no unit', 'load · s · counter', 'load · s · gauge']
+  await shows(t, async () => (await texts(page, '.card h3')).sort(), titles)
+  for (const title of titles) await drawn(page, title)
+  await shows(t, () => legendOf(figureOf(page, 'load · s · gauge')), ['Value 7.00 s'])
+  await shows(t, () => legendOf(figureOf(page, 'load · s · counter')), [/^Per second \d+ %$/])
+  t.same([...asked].sort(), ['age&scope=&unit=s&kind=gauge', 'load&scope=&unit=&kind=gauge', 'load&scope=&unit=s&kind=counter', 'load&scope=&unit=s&kind=gauge'].map((each) => `?name=${each}`))
+})
+
 inBrowser('in a chart the arrow keys move through time, in all charts, and announce the values', async (t, { send, open, url }) => {
   const { endMs } = await shop(send, url)
   const interval = `from=${endMs - 1_190_000}&to=${endMs}`

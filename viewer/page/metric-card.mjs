@@ -1,6 +1,6 @@
 // One chart of the Metrics page: an instrument, or several of one unit. It is loaded while it is in view.
 
-import { get, tracePath } from './api.mjs'
+import { get, query, tracePath } from './api.mjs'
 import { chart } from './chart.mjs'
 import { bdi, h } from './dom.mjs'
 import { sum } from './numbers.mjs'
@@ -12,12 +12,12 @@ const SECONDS = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 } // counters of time, such
 const LABELS = { mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Value' }
 
 /**
- * @param {{ title: string, names: string[], scope?, unit, more?: Node[], choice: () => { by, show, service, from, to, last }, shows?: (statistic: string) => void }} of
- *   more: what else the card shows above its chart; choice: returns what to show now; shows: the statistic that is drawn
+ * @param {{ title: string, names: string[], of: object, unit, more?: Node[], choice: () => { by, show, service, from, to, last }, shows?: (statistic: string) => void }} description
+ *   of: what else tells the metrics apart from others of their names; more: what else the card shows above its chart; choice: returns what to show now; shows: the statistic that is drawn
  * @param {{ times, shared }} page
  * @returns {{ element, load, close }}
  */
-export function metricCard ({ title, names, scope, unit, more = [], choice, shows }, { times, shared }) {
+export function metricCard ({ title, names, of, unit, more = [], choice, shows }, { times, shared }) {
   const figure = chart({ ...shared, label: line(title, 80), caption: h('h3', bdi(title, 120)) })
   const note = h('p.remark')
   const element = h('section.card', figure.element, note)
@@ -28,7 +28,7 @@ export function metricCard ({ title, names, scope, unit, more = [], choice, show
   async function load () {
     const { by, show, ...where } = choice()
     try {
-      const answers = await Promise.all(names.map((name) => get('/api/metrics/data', { ...where, scope, name, by })))
+      const answers = await Promise.all(names.map((name) => get(`/api/metrics/data?${new URLSearchParams({ name, ...of })}${query({ ...where, by }).replace('?', '&')}`))) // a scope or unit may be empty
       whenReleased(() => !closed && draw(answers, show, by ? by.split(',') : []))
     } catch ({ status, message }) {
       note.textContent = status === 404 ? 'The viewer no longer has this.' : message

@@ -1,5 +1,6 @@
 // Metrics: the routes, the runtime, and all instruments of applications, over the last hour or another interval.
 
+import { metricKindOf } from '../otlp/names.js'
 import { get, query } from './api.mjs'
 import { LINES_MAX, chart } from './chart.mjs'
 import { afterPaint, bdi, button, h, linkButton, redrawn, scrolling, tableOf } from './dom.mjs'
@@ -95,7 +96,7 @@ export function metricsView ({ app, host, params }) {
     requests.set(overview)
     sections[1].hidden = overview.runtime.length === 0
     const several = new Set(overview.runtime.map(({ service }) => service)).size > 1
-    place(runtime, overview.runtime.map((each) => [`${each.service} ${each.title} ${several}`, () => ({ ...each, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service }) })]))
+    place(runtime, overview.runtime.map((each) => [`${each.service} ${each.title} ${several}`, () => ({ ...each, of: { unit: each.unit }, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service }) })]))
     drawInstruments()
     for (const each of cards.values()) want(each)
   }
@@ -138,7 +139,7 @@ export function metricsView ({ app, host, params }) {
     return {
       title,
       names: [name],
-      scope,
+      of: { scope, unit, kind: metricKindOf(instrument) },
       unit,
       more: [h('p.sub', bdi(description, 200), description && ' · ', plural(series, 'series', 'series')), h('div.selects', by, show)],
       shows: (statistic) => { show.value = statistic },
@@ -202,10 +203,15 @@ function keyOf ({ scope, name, unit, kind }) {
   return JSON.stringify([scope, name, unit, kind])
 }
 
-// Instruments of the same name have their scopes in their titles.
+// Instruments of the same name have in their titles what tells them apart.
 function titlesOf (instruments) {
-  const named = Map.groupBy(instruments, ({ name }) => name)
-  return new Map(instruments.map((each) => [each, named.get(each.name).length > 1 ? `${each.name} · ${each.scope || 'no scope'}` : each.name]))
+  const titles = new Map(instruments.map((each) => [each, each.name]))
+  for (const partOf of [({ scope }) => scope || 'no scope', ({ unit }) => unit || 'no unit', (each) => each.kind === 'sum' ? metricKindOf(each) : each.kind]) {
+    for (const same of Map.groupBy(instruments, (each) => titles.get(each)).values()) {
+      if (new Set(same.map(partOf)).size > 1) for (const each of same) titles.set(each, `${titles.get(each)} · ${partOf(each)}`)
+    }
+  }
+  return titles
 }
 
 // The table of routes, and above it the charts of all of them or of one.
