@@ -135,6 +135,17 @@ inBrowser('lost data is counted, with its source and its reason', async (t, { se
   t.equal(await figure('Orphans'), 2)
 }, { maxBytes: 400_000 })
 
+inBrowser('the reasons of an app are explained apart from those of the viewer', async (t, { viewer, open, url }) => {
+  viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
+  await fetch(`${url}/api/app`, { method: 'POST', body: JSON.stringify({ pid: 7, service: 'shop', dropped: { queue_full: 4, too_large: 3, thinned: 2, constructor: 1 } }) })
+  const page = await open('/lost')
+  const about = (reason) => page.locator('tr', { has: page.getByText(reason, { exact: true }) }).locator('td').last().textContent()
+  t.equal(await about('too large'), 'over 4 MiB, or half of the buffer, also without attributes, events and links')
+  t.match(await about('queue full'), /buffer was full/)
+  t.match(await about('thinned'), /buffer was full/)
+  t.equal(await about('constructor'), '')
+})
+
 inBrowser('a library whose calls are not traced is named below every view, with a link to the fix', async (t, { viewer, open, url }) => {
   viewer.app = { command: 'app.js', pid: 7, running: true, exit: null }
   const page = await open('/')

@@ -3,6 +3,7 @@
 // The page as a file, and how it formats texts. Its behaviour in a browser: npm run test:suite -- viewer.
 
 const { readFileSync } = require('node:fs')
+const path = require('node:path')
 const { test } = require('tap')
 const { buildPage, PAGE } = require('../../scripts/viewer-page')
 const { startViewer, traceId } = require('./support')
@@ -51,6 +52,15 @@ test('a page is sent without its rows if they cannot be made', async (t) => {
   await send([{}])
   viewer.api.firstRows = () => { throw new Error('broken') }
   t.ok(await (await get('/traces/last')).text() === readFileSync(PAGE, 'utf8'))
+})
+
+test('each reason for which an app drops spans has an explanation', async (t) => {
+  const { APP_REASONS } = await import('../../viewer/page/lost.mjs')
+  const page = readFileSync(path.join(__dirname, '..', '..', 'docs', 'reliability.md'), 'utf8')
+  const [table] = /\| `dropped` \| why \|\n(?:\|.*\n)+/.exec(page)
+  const ofSpans = [...table.matchAll(/^\| `(\w+)` \| (?!why|Log records only)/gm)].map(([, reason]) => reason)
+  t.ok(ofSpans.length > 6)
+  t.same(Object.keys(APP_REASONS).sort(), [...ofSpans, 'thinned'].sort())
 })
 
 test('the digits of numbers are in groups of three', async (t) => {

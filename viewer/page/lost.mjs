@@ -19,8 +19,21 @@ const REASONS = {
   encoding: 'its compression is unknown or broken',
   busy: 'too many messages arrived at once',
   aborted: 'the sender closed the connection early',
-  origin: 'a web page of another origin sent it',
-  buffer_full: 'the app created spans faster than it could send them'
+  origin: 'a web page of another origin sent it'
+}
+
+// Of `stats().spans.dropped` in an app: docs/reliability.md. An app may report others.
+export const APP_REASONS = {
+  __proto__: null,
+  queue_full: 'the buffer was full, the oldest first',
+  thinned: 'the buffer was full, whole traces at random',
+  too_large: 'over 4 MiB, or half of the buffer, also without attributes, events and links',
+  non_retryable: 'the collector refused them',
+  shutdown_deadline: 'the app closed before the collector accepted them',
+  after_shutdown: 'they ended after the app was closed',
+  no_memory: 'the process had no memory for them',
+  not_encoded: 'a bug in light-trace',
+  exporter_none: 'exporter: \'none\''
 }
 
 const METRIC_REASONS = {
@@ -67,7 +80,7 @@ export function lostView ({ app, host }) {
         h('h2', 'In the app ', bdi(each.service, 60), h('span.quiet', ` ${each.pid}`)),
         figures('In the app', [
           ...(each.untracedLibraries.length === 0 ? [] : [['Libraries that are not traced', line(each.untracedLibraries.join(', '), 200), 'pass the client or pool to lightTrace.traceClient() once']]),
-          ...reasons('Spans dropped', each.dropped),
+          ...reasons('Spans dropped', each.dropped, APP_REASONS),
           ['Spans rejected by the receiver', count(each.rejected), ''],
           ['Spans not sampled', count(each.unsampled), 'the sampler left them out'],
           ['Spans waiting to be sent', count(each.queued), ''],
