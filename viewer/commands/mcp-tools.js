@@ -119,7 +119,7 @@ async function logs (client, { limit: count = LIMIT_DEFAULT, ...filters }) {
   return [...shown, ...olderText({ more, incomplete })].join('\n')
 }
 
-function olderText ({ more, incomplete }) {
+function olderText ({ more = false, incomplete }) {
   if (incomplete) return ['… the older ones could not be searched in time']
   return more ? ['… and older ones'] : []
 }

@@ -1,5 +1,6 @@
 // One chart of the Metrics page: an instrument, or several of one unit. It is loaded while it is in view.
 
+import { MS_IN } from '../otlp/units.js'
 import { get, query, tracePath } from './api.mjs'
 import { chart } from './chart.mjs'
 import { bdi, h } from './dom.mjs'
@@ -8,7 +9,6 @@ import { whenReleased } from './pointer.mjs'
 import { line, number, percent, plural, quantity } from './text.mjs'
 
 export const PERCENTILES = ['p50', 'p95', 'p99']
-const SECONDS = { ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1 } // counters of time, such as CPU time, are shown as a share of the time
 const LABELS = { mean: 'Mean', max: 'Highest', rate: 'Per second', value: 'Value' }
 
 /**
@@ -47,8 +47,9 @@ export function metricCard ({ title, names, of, unit, more = [], choice, shows }
     shows?.(shown)
     const dots = shown === 'rate' ? [] : all.flatMap(({ exemplars }) => dotsOf(exemplars))
     figure.set({ ...times(answers[0], lines), lines, dots, format: formatOf(shown, answers[0].kind, unit) })
+    const total = sum(all.map(({ total }) => total))
     const left = sum(answers.map(({ more }) => more))
-    note.textContent = all.length === 0 ? 'Nothing in this time.' : left > 0 ? `${plural(left, 'more line is', 'more lines are')} not shown.` : ''
+    note.textContent = all.length === 0 ? 'Nothing in this time.' : left > 0 ? `${plural(left, 'more line is', 'more lines are')} not shown.` : names.length === 1 && has('total') ? `${has('p50') ? plural(total, 'value') : quantity(total, unit)} in this time.` : ''
   }
 }
 
@@ -65,7 +66,8 @@ export function statistics ({ kind }) {
 function formatOf (shown, kind, unit) {
   if (shown !== 'rate') return (value) => quantity(value, unit)
   if (kind !== 'sum') return (value) => `${number(value)}/s`
-  return Object.hasOwn(SECONDS, unit) ? (value) => percent(value * SECONDS[unit]) : (value) => `${quantity(value, unit)}/s`
+  // Counters of time, such as CPU time, are shown as a share of the time.
+  return unit in MS_IN ? (value) => percent(value * MS_IN[unit] / 1000) : (value) => `${quantity(value, unit)}/s`
 }
 
 // nodejs.eventloop.delay.p50 and .p99 are p50 and p99.

@@ -92,9 +92,7 @@ export function metricsView ({ app, host, params }) {
     known = instruments
     nothing.hidden = known.length > 0
     drawServices()
-    sections[0].hidden = overview.routes.length === 0
     requests.set(overview)
-    sections[1].hidden = overview.runtime.length === 0
     const several = new Set(overview.runtime.map(({ service }) => service)).size > 1
     place(runtime, overview.runtime.map((each) => [`${each.service} ${each.title} ${several}`, () => ({ ...each, of: { unit: each.unit }, title: several ? `${each.title} · ${each.service}` : each.title, choice: () => ({ ...where(), service: each.service }) })]))
     drawInstruments()
@@ -120,6 +118,8 @@ export function metricsView ({ app, host, params }) {
     more.textContent = `Show ${Math.min(left, CARDS)} more of ${left}`
     found.textContent = matching.length < known.length ? `${count(matching.length)} of ${plural(known.length, 'instrument')}` : plural(known.length, 'instrument')
     sections[2].hidden = matching.length === 0
+    sections[0].hidden = text !== '' || !overview?.routes.length // the runtime's metrics are also among the instruments
+    sections[1].hidden = text !== '' || !overview?.runtime.length
   }
 
   // With selects for the attribute that separates its lines, and for the statistic.

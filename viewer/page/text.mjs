@@ -1,6 +1,8 @@
 // All text that is shown comes from senders. A span's name may hold control characters, marks that change the text direction, half a
 // surrogate pair, or ten megabytes. The text is made visible and cut here, and it only ever becomes the textContent of an element.
 
+import { MS_IN } from '../otlp/units.js'
+
 export const LINE_MAX = 300
 export const BLOCK_MAX = 20_000
 
@@ -65,13 +67,12 @@ export function trimmed (text) {
   return text.replace(/\.0+(?!\d)|(\.\d*?)0+(?!\d)/, '$1')
 }
 
-// Milliseconds of OpenTelemetry's units of time, and bytes of its units of size.
-const TIMES = { ns: 1e-6, us: 1e-3, ms: 1, s: 1000, min: 60_000, h: 3_600_000 }
+// Bytes of OpenTelemetry's units of size.
 const SIZES = { By: 1, kBy: 1e3, MBy: 1e6, GBy: 1e9, KiBy: 1024, MiBy: 1024 ** 2, GiBy: 1024 ** 3 }
 
 /** A value of a metric in its unit. An annotation such as `{request}` and the unit 1 are left out. */
 export function quantity (value, unit = '') {
-  if (Object.hasOwn(TIMES, unit)) return duration(value * TIMES[unit])
+  if (unit in MS_IN) return duration(value * MS_IN[unit])
   if (Object.hasOwn(SIZES, unit)) return value < 0 ? `−${bytes(-value * SIZES[unit])}` : bytes(value * SIZES[unit])
   return number(value) + (unit === '' || unit === '1' || unit.startsWith('{') ? '' : ` ${line(unit, 20)}`)
 }
