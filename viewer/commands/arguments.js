@@ -26,7 +26,7 @@ Options (put them before the app's name):
   --watch            restart the app when its files change
   --stay             keep the viewer running after the app has ended
   --max-bytes <n>    memory for traces, log lines and metrics: 64mb by default; the oldest are dropped first
-  --save <file>      append received traces and log lines to a file, as OTLP JSON
+  --save <file>      append traces and logs to a file, as OTLP JSON
   --host <address>   let other machines connect; reading needs the token in the printed URL
   --editor <name>    the editor that opens files from the page: vscode (default), cursor, zed, …, none
   --by <key>         trace: print a table of the time by span name (name) or by service (service)
