@@ -1,5 +1,5 @@
-// All elements are made here. Text is added only as text nodes, and a link may lead only to this page, to a blob of ours or to a file in an
-// editor, so that no value can become a script.
+// All elements are made here. Text is added only as text nodes, and a link may lead only to this page or to a file in an editor, so that
+// no value can become a script.
 
 import { within } from './numbers.mjs'
 import { line } from './text.mjs'
@@ -23,7 +23,7 @@ function set (element, name, value) {
   if (value === undefined || value === null || (value === false && !isState)) return
   if (name.startsWith('on')) element.addEventListener(name.slice(2), value)
   else if (name === 'style') for (const [property, to] of Object.entries(value)) element.style.setProperty(property, to)
-  else if (name === 'href' && !/^(?:#|blob:|(?:vscod(?:e|e-insiders|ium)|cursor|windsurf|zed):\/\/file\/|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
+  else if (name === 'href' && !/^(?:#|(?:vscod(?:e|e-insiders|ium)|cursor|windsurf|zed):\/\/file\/|\/(?!\/))/.test(value)) throw new Error(`Bug: a link to ${value}`)
   else element.setAttribute(name, value === true && !isState ? '' : value)
 }
 
@@ -165,10 +165,4 @@ export async function copy (text, what) {
     say(document.execCommand('copy') ? `${what} copied` : 'The browser did not let the page copy')
     area.remove()
   }
-}
-
-export function saveFile (name, text) {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
-  h('a', { href: url, download: name }).click()
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }
