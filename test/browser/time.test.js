@@ -244,7 +244,7 @@ inBrowser('the control: the last minutes, times of one\'s own, and what an addre
   await page.getByRole('button', { name: 'All time' }).click()
   await listed(page, 23)
   t.equal(search(page), '')
-  for (const [given, name] of [['last=90s', 'Last 90 s'], ['last=soon', 'All time'], ['from=9&to=5', 'All time'], ['from=<b>', 'All time'], ['to=0', 'Until 1970-01-01 00:00:00'], ['from=999999999999999', /^From (?:\d|–)/]]) {
+  for (const [given, name] of [['last=90s', 'Last 90 s'], ['last=05m', 'Last 5 min'], ['last=000m', 'All time'], ['last=soon', 'All time'], ['from=9&to=5', 'All time'], ['from=<b>', 'All time'], ['to=0', 'Until 1970-01-01 00:00:00'], ['from=999999999999999', /^From (?:\d|–)/]]) {
     await page.goto(`${viewer.url}/routes?${given}`)
     await page.getByRole('button', { name: typeof name === 'string' ? `Time interval: ${name}` : /^Time interval: From/ }).waitFor()
   }

@@ -42,9 +42,10 @@ test('from, to and last of a query make an interval', (t) => {
   t.same(of('from=5'), { fromMs: 5, toMs: Infinity })
   t.same(of('to=7'), { fromMs: 0, toMs: 7 })
   t.same(of('last=90s'), { fromMs: 910_000, toMs: Infinity })
+  t.same(of('last=05m'), { fromMs: 700_000, toMs: Infinity })
   t.same(of('last=15m'), { fromMs: 100_000, toMs: Infinity })
   t.same(of('last=2h&from=5'), { fromMs: 1_000_000 - 7_200_000, toMs: Infinity }, 'last replaces from and to')
-  for (const wrong of ['from=7&to=5', 'from=x', 'to=-1', 'from=1.5', 'from=1e400', 'last=15', 'last=0m', 'last=1d', 'last=-1m', `last=${'9'.repeat(50)}m`, 'last=1m ']) {
+  for (const wrong of ['from=7&to=5', 'from=x', 'to=-1', 'from=1.5', 'from=1e400', 'last=15', 'last=0m', 'last=000m', 'last=1234567s', 'last=1d', 'last=-1m', `last=${'9'.repeat(50)}m`, 'last=1m ']) {
     t.throws(() => of(wrong), { message: /^(?:from|to|last): / }, wrong)
   }
   t.end()

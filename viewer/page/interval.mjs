@@ -1,5 +1,6 @@
 // The time interval that narrows every page: its control in the bar at the top, and its parameters in the page's address.
 
+import { LAST } from '../store/last.js'
 import { button, h, icon } from './dom.mjs'
 import { clock } from './text.mjs'
 
@@ -80,7 +81,7 @@ export function intervalControl (narrow) {
 
 function intervalOf (params) {
   const last = params.get('last')
-  if (/^[1-9]\d{0,5}[smh]$/.test(last ?? '')) return { last }
+  if (LAST.test(last ?? '')) return { last }
   const given = ['from', 'to'].filter((name) => /^\d{1,15}$/.test(params.get(name) ?? '')).map((name) => [name, Number(params.get(name))])
   const interval = Object.fromEntries(given)
   return interval.from > interval.to ? {} : interval
@@ -89,7 +90,7 @@ function intervalOf (params) {
 /** @param {{ from?: number, to?: number, last?: string }} interval */
 export function nameOf ({ from, to, last }) {
   const choice = CHOICES.find(([each]) => each.last === last)
-  if (last !== undefined) return choice?.[1] ?? `Last ${last.slice(0, -1)} ${UNITS[last.at(-1)]}`
+  if (last !== undefined) return choice?.[1] ?? `Last ${parseInt(last)} ${UNITS[last.at(-1)]}`
   if (from === undefined && to === undefined) return CHOICES[0][1]
   if (to === undefined) return `From ${moment(from)}`
   return from === undefined ? `Until ${moment(to)}` : `${moment(from)} – ${moment(to, from)}`

@@ -2,6 +2,8 @@
 
 // Reads parameters of the API's addresses. A wrong one is answered with 400 and its name.
 
+const { LAST } = require('./last')
+
 const UNITS_MS = { s: 1000, m: 60_000, h: 3_600_000 }
 
 class BadParameter extends Error {}
@@ -38,8 +40,8 @@ function oneOf (query, name, names) {
 function interval (query, nowMs) {
   const last = query.get('last')
   if (last) {
-    const [, count, unit] = /^(\d{1,6})([smh])$/.exec(last) ?? []
-    if (!(Number(count) > 0)) throw new BadParameter('last: must be a number of seconds, minutes or hours, such as 90s, 15m or 1h')
+    const [, count, unit] = LAST.exec(last) ?? []
+    if (count === undefined) throw new BadParameter('last: must be a number of seconds, minutes or hours, such as 90s, 15m or 1h')
     return { fromMs: nowMs - Number(count) * UNITS_MS[unit], toMs: Infinity }
   }
   const fromMs = integer(query, 'from', 0, Number.MAX_SAFE_INTEGER)
