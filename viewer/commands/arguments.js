@@ -218,8 +218,7 @@ function token (value, name) {
 }
 
 function editor (value, name) {
-  if (!EDITORS.includes(value)) throw new UsageError(`${name} must be one of ${EDITORS.join(', ')}, not "${value}"`)
-  return value
+  return oneOf(value, name, EDITORS)
 }
 
 function by (value, name) {
@@ -228,8 +227,11 @@ function by (value, name) {
 }
 
 function kind (value, name) {
-  const { METRIC_KINDS } = require('../otlp/names')
-  if (!METRIC_KINDS.includes(value)) throw new UsageError(`${name} must be one of ${METRIC_KINDS.join(', ')}, not "${value}"`)
+  return oneOf(value, name, require('../otlp/names').METRIC_KINDS)
+}
+
+function oneOf (value, name, values) {
+  if (!values.includes(value)) throw new UsageError(`${name} must be one of ${values.join(', ')}, not "${value}"`)
   return value
 }
 

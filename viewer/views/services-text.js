@@ -16,7 +16,7 @@ const NAMES_MAX = 20
 
 function servicesText ({ nodes, edges, overMs, more, incomplete }, of) {
   const byId = new Map(nodes.map((node) => [node.id, node]))
-  const heads = nodes.filter(({ kind, id, name }) => kind === 'service' || id === of || name === of)
+  const heads = nodes.filter((node) => node.kind === 'service' || isCalled(node, of))
   const parts = heads.map((node) => [
     `${nameOf(node)}  ${node.kind}  ${plural(node.requests, 'request')}${figures(node)}`,
     ...edges.filter(({ from }) => from === node.id).map((edge) => `  → ${callOf(edge, byId.get(edge.to))}`),
@@ -31,9 +31,13 @@ function servicesText ({ nodes, edges, overMs, more, incomplete }, of) {
 /** The answer has no nodes: says which services there are. @param {object[]} nodes of the whole map @param {string} [of] what was asked for */
 function noServicesText (nodes, of) {
   if (nodes.length === 0) return 'No trace has been received yet.'
-  const isKnown = of === undefined || nodes.some(({ id, name }) => id === of || name === of)
+  const isKnown = of === undefined || nodes.some((node) => isCalled(node, of))
   const names = nodes.filter(({ kind }) => kind === 'service').map(nameOf)
   return `No trace ${isKnown ? 'is of this time' : 'has this service'}. The services are: ${names.slice(0, NAMES_MAX).join(', ')}${names.length > NAMES_MAX ? ', …' : '.'}`
+}
+
+function isCalled ({ id, name }, of) {
+  return id === of || name === of
 }
 
 function nameOf ({ name, system }) {
