@@ -137,11 +137,12 @@ export function afterPaint (act) {
   requestAnimationFrame(() => setTimeout(act))
 }
 
-/** Moves the focus from one of these elements to the next or, with -1, the previous one; at first to the first. */
+/** Moves the focus from one of these elements to the next or, with -1, the previous one; at first to the first. @returns {Element | undefined} where it is */
 export function focusNext (elements, step) {
   const all = [...elements]
-  all[within(0, all.indexOf(document.activeElement) + step, all.length - 1)]?.focus()
-  return true
+  const next = all[within(0, all.findIndex((each) => each.contains(document.activeElement)) + step, all.length - 1)]
+  next?.focus()
+  return next
 }
 
 /** Shows a message for a moment, and announces it to screen readers. */

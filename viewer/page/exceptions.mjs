@@ -120,7 +120,8 @@ export function exceptionsView ({ app, host, params }) {
     }
     const direction = { ArrowDown: 1, ArrowUp: -1, e: 1, E: -1 }[event.key]
     if (direction === undefined) return false
-    return focusNext(body.querySelectorAll('summary'), direction)
+    focusNext(body.querySelectorAll('summary'), direction)
+    return true
   }
 }
 

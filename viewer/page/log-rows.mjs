@@ -1,8 +1,7 @@
 // The rows of the log page, newest first. Fastify writes a line when a request arrives and another when it is answered: these two are one row.
 
-import { bdi, button, h, icon, isPlain } from './dom.mjs'
+import { bdi, button, focusNext, h, icon, isPlain } from './dom.mjs'
 import { levelMark } from './levels.mjs'
-import { within } from './numbers.mjs'
 import { statusMark } from './request-line.mjs'
 import { clock, duration, line } from './text.mjs'
 
@@ -77,12 +76,9 @@ export function logRows (body, { show, address }) {
   /** The arrow keys move between rows, and expand those of two lines. The panel follows. */
   function key ({ key }, follow) {
     if (document.activeElement.closest('.panel')) return false
-    const links = [...body.querySelectorAll('.log')]
-    const index = links.indexOf(document.activeElement.closest('.log'))
     const direction = { ArrowDown: 1, ArrowUp: -1 }[key]
     if (direction !== undefined) {
-      const next = links[within(0, index + direction, links.length - 1)]
-      next?.focus()
+      const next = focusNext(body.querySelectorAll('.log'), direction)
       if (follow && next !== undefined) show(next.dataset.order, next.dataset.other)
       return true
     }

@@ -30,7 +30,8 @@ export function routesView ({ app, host }) {
   function key ({ key }) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[key]
     if (step === undefined) return
-    return focusNext(body.querySelectorAll('th a'), step)
+    focusNext(body.querySelectorAll('th a'), step)
+    return true
   }
 
   function draw () {
